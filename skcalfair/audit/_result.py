@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..metrics._registry import METRICS
+from . import _words
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,7 @@ class AuditResult:
         str
             Text for a terminal.
         """
-        from ._words import summary
-
-        return summary(self)
+        return _words.summary(self)
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -2,19 +2,16 @@
 
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..metrics._registry import METRICS
 
-if TYPE_CHECKING:
-    from ._result import AuditResult
 
-
-def summary(result: "AuditResult") -> str:
-    """Tables and sentences of an audit."""
+def summary(result: Any) -> str:
+    """Tables and sentences of an `AuditResult`."""
     parts = [_groups(result), _values(result), _gaps(result), _sentences(result)]
     return "\n\n".join(part for part in parts if part)
 
@@ -26,7 +23,7 @@ def group_name(label: Any) -> str:
     return str(label)
 
 
-def _groups(result: "AuditResult") -> str:
+def _groups(result: Any) -> str:
     total = int(result.groups["n"].sum())
     positives = int(result.groups["positives"].sum())
     title = (
@@ -47,7 +44,7 @@ def _groups(result: "AuditResult") -> str:
     return title + "\n" + table([header, *rows], left={0, 4})
 
 
-def _values(result: "AuditResult") -> str:
+def _values(result: Any) -> str:
     matched = result.matched_size
     header = ["metric", "group", "all rows", ""]
     if matched:
@@ -87,7 +84,7 @@ def _blank_repeats(rows: list[list[str]]) -> list[list[str]]:
     return out
 
 
-def _gaps(result: "AuditResult") -> str:
+def _gaps(result: Any) -> str:
     """Table of the differences between the groups that are furthest apart."""
     size = f"{result.matched_size or 0:,} rows"
     rows = [["gap", "between", "all rows", size, "95 % of subsamples", "reading"]]
@@ -141,7 +138,7 @@ SENTENCES = {
 }
 
 
-def _sentences(result: "AuditResult") -> str:
+def _sentences(result: Any) -> str:
     """What the table of gaps says, one sentence a kind of reading."""
     lines = []
     for kind, sentence in SENTENCES.items():
