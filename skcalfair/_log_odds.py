@@ -6,7 +6,9 @@ recalibrates thousands of resamples.
 """
 
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 EPS = 1e-12
 MAX_ITER = 25
 # A Newton step this small (in units of the standardised score) leaves an error of
-# about its square: below rounding.
-STEP_TOLERANCE = 1e-8
+# about its square, one with third derivatives of about its cube: near rounding.
+STEP_TOLERANCE = 3e-7
+SHARP_TOLERANCE = 3e-6
 # float64 elements of one temporary: 512 KiB, so that a pass stays in the L2 cache.
 BLOCK = 2**16
-# Above this many rows an even subsample supplies the starting point.
-WARM_START_ROWS = 2**15
+# From this many rows on, a histogram supplies the starting point.
+HISTOGRAM_ROWS = 2**11
 
 Floats = NDArray[np.float64]
 
@@ -74,34 +77,32 @@ def no_maximum(
     It does for one class, for a constant score, and when some threshold splits the
     classes (rows on the threshold included).
     """
-    lows, highs = [], []
-    for positive in (False, True):
-        rows = np.flatnonzero(y == positive)
-        low, high = _weighted_range(x, rows, weights)
-        lows.append(low)
-        highs.append(high)
-    one_class = np.isinf(lows[0]) | np.isinf(lows[1])
-    return one_class | (highs[0] <= lows[1]) | (highs[1] <= lows[0])
-
-
-def _weighted_range(
-    x: Floats, rows: NDArray[np.intp], weights: NDArray | None
-) -> tuple[Floats, Floats]:
-    """Smallest and largest x of `rows` with positive weight, by replicate."""
     n_replicates = 1 if weights is None else len(weights)
-    low = np.full(n_replicates, np.inf)
-    high = np.full(n_replicates, -np.inf)
-    if weights is None:
-        if rows.size:
-            low[:], high[:] = x[rows].min(), x[rows].max()
-        return low, high
+    low = np.full((2, n_replicates), np.inf)
+    high = np.full((2, n_replicates), -np.inf)
+    exists = np.zeros(n_replicates, dtype=bool)
+    for rows in _row_blocks(len(x), n_replicates):
+        for label in (0, 1):
+            of_class = np.flatnonzero(y[rows] == label)
+            values = np.broadcast_to(x[rows][of_class], (n_replicates, len(of_class)))
+            here: NDArray | bool = True
+            if weights is not None:
+                here = weights[:, rows][:, of_class] > 0
+            lowest = np.min(values, axis=1, where=here, initial=np.inf)
+            highest = np.max(values, axis=1, where=here, initial=-np.inf)
+            np.minimum(low[label], lowest, out=low[label])
+            np.maximum(high[label], highest, out=high[label])
+        exists = (high[0] > low[1]) & (high[1] > low[0])
+        if exists.all():  # classes overlap, as a rule within the first block
+            break
+    return ~exists
+
+
+def _row_blocks(n: int, n_replicates: int) -> Iterator[slice]:
+    """Slices of rows whose temporaries, for all replicates, stay in the cache."""
     width = max(1, BLOCK // n_replicates)
-    for start in range(0, rows.size, width):
-        block = rows[start : start + width]
-        present = weights[:, block] > 0
-        np.minimum(low, np.where(present, x[block], np.inf).min(axis=1), out=low)
-        np.maximum(high, np.where(present, x[block], -np.inf).max(axis=1), out=high)
-    return low, high
+    for start in range(0, n, width):
+        yield slice(start, min(start + width, n))
 
 
 def fit_platt(
@@ -174,21 +175,21 @@ def fit_platt_replicates(
     n_replicates = 1 if weights is None else len(weights)
     if is_constant(x):
         return _fit_constant(y, weights, smooth_targets)
-    # Newton steps do not depend on an affine map of x; rounding does.
-    centre, scale = float(x.mean()), float(x.std())
-    standardised = (x - centre) / scale
-    problem = _Likelihood(standardised, y, weights, smooth_targets)
+    possible = np.ones(n_replicates, dtype=bool)
+    if not smooth_targets:
+        possible = ~no_maximum(x, y, weights)
+    # Newton steps do not depend on an affine map of x; rounding does. A part of the
+    # rows is enough to place it.
+    part = x[:: 1 + len(x) // BLOCK]
+    centre, scale = float(part.mean()), float(part.std()) or 1.0
+    problem = _Likelihood((x - centre) / scale, y, weights, smooth_targets)
     theta = np.empty((n_replicates, 2))
     if start is not None:
         theta[:] = start.slope * scale, start.intercept + start.slope * centre
     else:
-        theta[:] = _starting_point(standardised, y, weights, smooth_targets)
-        prior_missing = np.isnan(theta[:, 1])
-        theta[prior_missing, 0] = 0.0
-        theta[prior_missing, 1] = problem.prior_log_odds()[prior_missing]
-    possible = np.ones(n_replicates, dtype=bool)
-    if not smooth_targets:
-        possible = ~no_maximum(x, y, weights)
+        theta[:, 0], theta[:, 1] = 0.0, problem.prior_log_odds()
+        if n_replicates == 1 and len(x) >= HISTOGRAM_ROWS and possible[0]:
+            theta = _histogram_start(problem, y, smooth_targets, theta)
     n_iter, converged = _newton(problem, theta, possible, max_iter)
     theta[~possible] = np.nan
     slope = theta[:, 0] / scale
@@ -207,63 +208,68 @@ def _fit_constant(
     )
 
 
-def _starting_point(
-    x: Floats, y: NDArray[np.uint8], weights: NDArray | None, smooth_targets: bool
-) -> tuple[float, float]:
-    """Fit to an even subsample of a large single sample, or NaN."""
-    if len(x) < WARM_START_ROWS or (weights is not None and len(weights) > 1):
-        return np.nan, np.nan
-    rows = slice(None, None, len(x) * 4 // WARM_START_ROWS)
-    part = None if weights is None else weights[:, rows]
-    if is_constant(x[rows]) or no_maximum(x[rows], y[rows], part)[0]:
-        return np.nan, np.nan
-    fit = fit_platt_replicates(x[rows], y[rows], part, smooth_targets=smooth_targets)
-    if not fit.converged[0]:
-        return np.nan, np.nan
-    return float(fit.slope[0]), float(fit.intercept[0])
+def _histogram_start(
+    problem: "_Likelihood", y: NDArray[np.uint8], smooth_targets: bool, prior: Floats
+) -> Floats:
+    """Fit to the bin means of one large sample: nearly the maximum, for one exp a bin.
+
+    Returns the starting point `prior` if that fit fails.
+    """
+    x = problem.x
+    n_bins = min(2**14, len(x) // 8)
+    low, high = x.min(), x.max()
+    bins = ((x - low) * ((n_bins - 0.5) / (high - low))).astype(np.intp)
+    w = None if problem.weights is None else problem.weights[0]
+    mass = np.bincount(bins, weights=w, minlength=n_bins).astype(np.float64)
+    sums, positive = (
+        np.bincount(bins, weights=v if w is None else w * v, minlength=n_bins)
+        for v in (x, y)
+    )
+    filled = mass > 0
+    mass = mass[filled]
+    coarse = _Likelihood(
+        sums[filled] / mass, positive[filled] / mass, mass[np.newaxis], smooth_targets
+    )
+    theta = prior.copy()
+    _, converged = _newton(coarse, theta, np.ones(1, dtype=bool), MAX_ITER)
+    return theta if converged[0] else prior
 
 
 class _Likelihood:
-    """Score and information of the logistic likelihood, replicates leading."""
+    """Score and information of the logistic likelihood, replicates leading.
+
+    Sums over rows are by power of x, the intercept's first.
+    """
 
     def __init__(
-        self,
-        x: Floats,
-        y: NDArray[np.uint8],
-        weights: NDArray | None,
-        smooth_targets: bool,
+        self, x: Floats, y: NDArray, weights: NDArray | None, smooth_targets: bool
     ) -> None:
         self.x, self.weights = x, weights
-        self.powers = np.stack([np.ones_like(x), x, x * x], axis=1)
-        first_two = self.powers[:, :2]
         positive = y.astype(np.float64)
-        if weights is None:
-            of_all = first_two.sum(axis=0)[np.newaxis]
-            of_positive = (positive @ first_two)[np.newaxis]
-        else:
-            of_all = self._weigh(first_two)
-            of_positive = self._weigh(first_two * positive[:, np.newaxis])
-        self.n_positive = of_positive[:, 0]
-        self.n_negative = of_all[:, 0] - self.n_positive
+        sums = self._weigh(
+            lambda rows: (1.0, x[rows], positive[rows], positive[rows] * x[rows])
+        )
+        of_all, of_positive = sums[:, :2], sums[:, 2:]
+        self.total, n_positive = of_all[:, 0], of_positive[:, 0]
+        high, low = np.ones_like(n_positive), np.zeros_like(n_positive)
         if smooth_targets:
-            high = (self.n_positive + 1) / (self.n_positive + 2)
-            low = 1 / (self.n_negative + 2)
-        else:
-            high = np.ones_like(self.n_positive)
-            low = np.zeros_like(high)
+            high = (n_positive + 1) / (n_positive + 2)
+            low = 1 / (self.total - n_positive + 2)
         self.target_sums = high[:, np.newaxis] * of_positive + low[:, np.newaxis] * (
             of_all - of_positive
         )
-        self.total = of_all[:, 0]
 
-    def _weigh(self, columns: Floats) -> Floats:
-        assert self.weights is not None
-        out = np.zeros((len(self.weights), columns.shape[1]))
-        width = max(1, BLOCK // len(self.weights))
-        for start in range(0, len(columns), width):
-            block = self.weights[:, start : start + width].astype(np.float64)
-            out += block @ columns[start : start + width]
-        return out
+    def _weigh(self, columns: Callable[[slice], Sequence[Any]]) -> Floats:
+        """Weighted sums of columns, which are made a block of rows at a time."""
+        n_replicates = 1 if self.weights is None else len(self.weights)
+        out: Floats | float = 0.0
+        for rows in _row_blocks(len(self.x), n_replicates):
+            if self.weights is None:
+                w = np.ones((1, rows.stop - rows.start))
+            else:
+                w = self.weights[:, rows].astype(np.float64)
+            out = out + _dots(w, columns(rows))
+        return np.asarray(out)
 
     def prior_log_odds(self) -> Floats:
         """Log-odds of the mean target: the maximum with slope 0."""
@@ -271,29 +277,31 @@ class _Likelihood:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(mean) - np.log(self.total - mean)
 
-    def derivatives_at_one_point(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Derivatives of all replicates at the same theta: one exp for all."""
-        q = sigmoid(theta[0] * self.x + theta[1])[:, np.newaxis]
-        sums = self._weigh(
-            np.hstack([q * self.powers[:, :2], q * (1 - q) * self.powers])
-        )
-        return sums[:, :2] - self.target_sums, sums[:, 2:]
+    def derivatives_at_one_point(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """First three derivatives, all replicates at one theta: one exp for all."""
+
+        def columns(rows: slice) -> list[Any]:
+            x = self.x[rows]
+            q = sigmoid(theta[0] * x + theta[1])
+            v = q * (1.0 - q)
+            t = v * (1.0 - 2.0 * q)
+            x2 = x * x
+            return [q, q * x, v, v * x, v * x2, t, t * x, t * x2, t * x2 * x]
+
+        sums = self._weigh(columns)
+        return sums[:, :2] - self.target_sums, sums[:, 2:5], sums[:, 5:]
 
     def derivatives(
         self, theta: Floats, replicates: NDArray[np.intp]
     ) -> tuple[Floats, Floats]:
-        """Gradient (k, 2) as (intercept, slope) and information sums (k, 3)."""
+        """Gradient (k, 2) and information sums (k, 3) of some replicates."""
         gradient = -self.target_sums[replicates]
         information = np.zeros((len(replicates), 3))
-        slope, intercept = theta[:, :1], theta[:, 1:]
-        whole = self.weights is not None and len(replicates) == len(self.weights)
-        width = max(1, BLOCK // len(replicates))
-        for start in range(0, len(self.x), width):
-            rows = slice(start, start + width)
-            powers = self.powers[rows]
-            q = slope * self.x[rows]
-            q += intercept
-            np.negative(q, out=q)
+        minus_slope, minus_intercept = -theta[:, :1], -theta[:, 1:]
+        whole = self.weights is None or len(replicates) == len(self.weights)
+        for rows in _row_blocks(len(self.x), len(replicates)):
+            q = minus_slope * self.x[rows]
+            q += minus_intercept
             with np.errstate(over="ignore"):
                 np.exp(q, out=q)
             q += 1.0
@@ -301,14 +309,24 @@ class _Likelihood:
             v = q * q
             np.subtract(q, v, out=v)
             if self.weights is not None:
-                block = (
-                    self.weights[:, rows] if whole else self.weights[replicates, rows]
-                )
-                q *= block
-                v *= block
-            gradient += q @ powers[:, :2]
-            information += v @ powers
+                w = self.weights[:, rows] if whole else self.weights[replicates, rows]
+                q *= w
+                v *= w
+            x = self.x[rows]
+            gradient += _dots(q, (1.0, x))
+            information += _dots(v, (1.0, x, x * x))
         return gradient, information
+
+
+def _dots(weights: Floats, columns: Sequence[Any]) -> Floats:
+    """Each row of weights times each column; a column 1.0 stands for plain sums."""
+    return np.stack(
+        [
+            weights.sum(axis=1) if isinstance(column, float) else weights @ column
+            for column in columns
+        ],
+        axis=1,
+    )
 
 
 def _newton(
@@ -320,31 +338,46 @@ def _newton(
     """Newton with step halving, in place on theta (n_replicates, 2).
 
     The likelihood is concave, so a step is too long exactly when the slope along it
-    has turned and grown; it is then halved. No likelihood value is needed.
+    has turned and grown; it is then halved. No likelihood value is needed. Replicates
+    that start at one point share its third derivatives, which sharpen every step.
     """
     n_iter = np.zeros(len(theta), dtype=np.intp)
     converged = np.zeros(len(theta), dtype=bool)
     active = np.flatnonzero(possible)
     if not active.size:
         return n_iter, converged
+    third, tolerance = None, STEP_TOLERANCE
     if active.size > 1 and (theta[active] == theta[active[0]]).all():
-        gradient, information = problem.derivatives_at_one_point(theta[active[0]])
-        gradient, information = gradient[active], information[active]
+        gradient, information, third = (
+            d[active] for d in problem.derivatives_at_one_point(theta[active[0]])
+        )
+        tolerance = SHARP_TOLERANCE
     else:
         gradient, information = problem.derivatives(theta[active], active)
     while active.size:
         step = _solve(gradient, information)
+        if third is not None:
+            step += _solve(_bend(third, step), information)
         n_iter[active] += 1
-        small = np.abs(step).max(axis=1) <= STEP_TOLERANCE * (
+        small = np.abs(step).max(axis=1) <= tolerance * (
             1.0 + np.abs(theta[active]).max(axis=1)
         )
         theta[active[small]] += step[small]
         converged[active[small]] = True
         go_on = ~small & (n_iter[active] < max_iter) & np.isfinite(step).all(axis=1)
         active, step, gradient = active[go_on], step[go_on], gradient[go_on]
+        third = None if third is None else third[go_on]
         if active.size:
             gradient, information = _advance(problem, theta, active, step, gradient)
     return n_iter, converged
+
+
+def _bend(third: Floats, step: Floats) -> Floats:
+    """Change of the gradient along a step that the information leaves out."""
+    a, b = step[:, :1], step[:, 1:]
+    return 0.5 * (
+        b * b * third[:, :2] + 2 * a * b * third[:, 1:3] + a * a * third[:, 2:]
+    )
 
 
 def _advance(

@@ -234,18 +234,36 @@ class SortedScores:
 
     # -- bins -------------------------------------------------------------------
 
-    def uniform_sums(self, n_bins: int) -> Floats:
-        """Per uniform bin: sums of w, w r and w r^2, (n_replicates, n_bins, 3).
+    def uniform_sums(self, n_bins: int) -> tuple[Floats, Floats]:
+        """Weight and weighted residual of each uniform bin, (n_replicates, n_bins).
 
-        r is the residual; bins run from the highest scores to the lowest.
+        Bins run from the highest scores to the lowest.
         """
 
-        def compute() -> Floats:
+        def unweighted() -> tuple[Floats, Floats]:
             starts = self.uniform_starts(n_bins)
-            r = self.residual
-            return self.segment_sums(starts, [np.ones(len(r)), r, r * r])
+            mass = np.diff(starts, append=len(self)).astype(np.float64)
+            return mass[np.newaxis], self.segment_sums(starts, [self.residual])[..., 0]
 
-        return self.memo(("uniform_sums", n_bins), compute)
+        if self.weights is None:
+            return self.memo(("uniform_sums", n_bins), unweighted)
+        sums = self._weighted_uniform_sums(n_bins)
+        return sums[..., 0], sums[..., 1]
+
+    def uniform_squares(self, n_bins: int) -> Floats:
+        """Weighted sum of squared residuals of each uniform bin."""
+        if self.weights is None:
+            starts, squares = self.uniform_starts(n_bins), self.residual**2
+            return self.segment_sums(starts, [squares])[..., 0]
+        return self._weighted_uniform_sums(n_bins)[..., 2]
+
+    def _weighted_uniform_sums(self, n_bins: int) -> Floats:
+        def compute() -> Floats:
+            r = self.residual
+            columns = [np.ones(len(r)), r, r * r]
+            return self.segment_sums(self.uniform_starts(n_bins), columns)
+
+        return self.memo(("weighted_uniform_sums", n_bins), compute)
 
     def uniform_starts(self, n_bins: int) -> NDArray[np.intp]:
         """First row of each uniform bin, the highest bin first."""
@@ -383,5 +401,5 @@ def _sort_pairs(p: Floats, y: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uin
     keys |= y
     keys.sort()
     keys = keys[::-1]
-    sorted_y = (keys & np.uint64(1)).astype(np.uint8)
+    sorted_y = keys.astype(np.uint8) & np.uint8(1)
     return (keys >> np.uint64(1)).view(np.float64), sorted_y

@@ -55,7 +55,7 @@ def adaptive_error_kernel(
 def _bin_sums(scores: SortedScores, n_bins: int, strategy: str) -> Floats:
     """Weighted residual of each bin, (n_replicates, n_bins)."""
     if strategy == "uniform":
-        return scores.uniform_sums(n_bins)[..., 1]
+        return scores.uniform_sums(n_bins)[1]
     return scores.memo(
         ("equal_mass_residual", n_bins),
         lambda: scores.equal_mass_sums(n_bins, scores.residual),
@@ -65,7 +65,7 @@ def _bin_sums(scores: SortedScores, n_bins: int, strategy: str) -> Floats:
 def _bin_mass(scores: SortedScores, n_bins: int, strategy: str) -> Floats:
     """Weight of each bin, (n_replicates, n_bins)."""
     if strategy == "uniform":
-        return scores.uniform_sums(n_bins)[..., 0]
+        return scores.uniform_sums(n_bins)[0]
     return scores.equal_mass_sums(n_bins, np.ones(len(scores)))
 
 
@@ -92,14 +92,13 @@ def squared_error_terms(
 
     The denominator is the weight of the pairs that count: 0 in a bin without any.
     """
-    sums = scores.uniform_sums(n_bins)
-    mass, residual, squares = sums[..., 0], sums[..., 1], sums[..., 2]
+    mass, residual = scores.uniform_sums(n_bins)
     if scores.clusters is not None:
         own_mass, own_residual = _cluster_squares(scores, n_bins)
         return mass, residual**2 - own_residual, mass**2 - own_mass
     if scores.frequency or scores.weights is None:
         enough = np.where(mass >= 2, mass * (mass - 1.0), 0.0)
-        return mass, residual**2 - squares, enough
+        return mass, residual**2 - scores.uniform_squares(n_bins), enough
     r = scores.residual
     own = scores.segment_sums(
         scores.uniform_starts(n_bins),
