@@ -88,7 +88,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Fitted pairs, one a split if ensembled: each has `estimator` and `calibrators`.
     n_features_in_ : int
         Number of features seen by the classifier, if it says so.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features seen by the classifier, if it says so.
 
     See Also

@@ -52,17 +52,17 @@ class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The two labels, sorted.
     pos_label_ : int, float, bool or str
         Label of the positive class.
-    is_probability_ : ndarray of shape (n_features_in_,), dtype=bool
+    is_probability_ : ndarray of shape (n_features,), dtype=bool
         Whether a column holds probabilities.
-    slope_ : ndarray of shape (n_features_in_,)
+    slope_ : ndarray of shape (n_features,)
         Slope on the log-odds or decision scores of each column.
-    intercept_ : ndarray of shape (n_features_in_,)
+    intercept_ : ndarray of shape (n_features,)
         Intercept of each column, in log-odds.
-    n_iter_ : ndarray of shape (n_features_in_,), dtype=int
+    n_iter_ : ndarray of shape (n_features,), dtype=int
         Newton steps taken for each column.
     n_features_in_ : int
         Number of columns seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns seen during `fit`, if all are strings.
 
     See Also
@@ -200,7 +200,7 @@ class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return sigmoid(self._to_log_odds(X) * self.slope_ + self.intercept_)
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Scores that `transform` maps to given probabilities.
+        """Map calibrated probabilities back to scores.
 
         Parameters
         ----------
