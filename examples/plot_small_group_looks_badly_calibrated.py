@@ -7,6 +7,7 @@ calibration error (ECE) of the small group is several times larger. Is that unfa
 """
 
 import matplotlib.pyplot as plt
+import pandas as pd
 
 from skcalfair.audit import audit_scores
 from skcalfair.datasets import make_skin_tone_cohort
@@ -35,6 +36,7 @@ for size in SIZES:
         random_state=0,
     )
     values.append(result.values.query("sampling == 'size_matched'"))
+values = pd.concat(values)
 
 # %%
 # **What to see.** The ECE of light skin grows along the curve as rows are taken away,
@@ -45,13 +47,16 @@ for size in SIZES:
 BLUE, ORANGE = "#0072B2", "#D55E00"
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
 for ax, (metric, label) in zip(axes, METRICS.items(), strict=True):
-    light = [v.query("group == 'light' and metric == @metric").iloc[0] for v in values]
-    dark = values[1].query("group == 'dark' and metric == @metric").iloc[0]
-    whole = [row["value"] for row in light]
-    low = [row["low"] if row["low"] == row["low"] else row["value"] for row in light]
-    high = [row["high"] if row["high"] == row["high"] else row["value"] for row in light]
-    ax.fill_between(SIZES, low, high, color=BLUE, alpha=0.2, lw=0)
-    ax.plot(SIZES, whole, color=BLUE, marker="o", label="light skin, cut to size")
+    light = values.query("group == 'light' and metric == @metric")
+    dark = values.query("group == 'dark' and metric == @metric and size == 71")
+    low, high = (
+        light["low"].fillna(light["value"]),
+        light["high"].fillna(light["value"]),
+    )
+    ax.fill_between(light["size"], low, high, color=BLUE, alpha=0.2, lw=0)
+    ax.plot(
+        light["size"], light["value"], "o-", color=BLUE, label="light skin, cut to size"
+    )
     ax.plot(71, dark["value"], "D", color=ORANGE, ms=9, label="dark skin, all 71 rows")
     ax.axhline(0, color="0.3", ls="--", lw=1, label="truth for both")
     ax.set(xscale="log", xlabel="rows", ylabel=label)
