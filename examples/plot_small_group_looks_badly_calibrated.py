@@ -47,8 +47,9 @@ values = pd.concat(values)
 BLUE, ORANGE = "#0072B2", "#D55E00"
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
 for ax, (metric, label) in zip(axes, METRICS.items(), strict=True):
-    light = values.query("group == 'light' and metric == @metric")
-    dark = values.query("group == 'dark' and metric == @metric and size == 71")
+    of_metric = values[values["metric"] == metric]
+    light = of_metric[of_metric["group"] == "light"]
+    dark = of_metric.query("group == 'dark' and size == 71")
     low, high = (
         light["low"].fillna(light["value"]),
         light["high"].fillna(light["value"]),
