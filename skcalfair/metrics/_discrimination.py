@@ -37,6 +37,7 @@ def _rank_metrics(scores: SortedScores) -> tuple[Floats, Floats]:
                 tp, called, out=np.zeros_like(steps), where=called > 0
             )
             average_precision[rows] = _row_dots(steps, precision)
+        average_precision[one_class] = np.nan
         return auc, _ratio(average_precision, positive)
 
     return scores.memo("rank_metrics", compute)
@@ -83,11 +84,10 @@ def precision_recall_gain_auc_kernel(scores: SortedScores) -> Floats:
         )
         fp_start = fp_before + share * (fp - fp_before)
         odds = _ratio(p, n)
-        start = np.maximum(start, np.finfo(np.float64).tiny)
-        end = np.maximum(tp, np.finfo(np.float64).tiny)
+        kept = (tp > first) & (steps > 0)
+        start, end = np.where(kept, start, 1.0), np.where(kept, tp, 1.0)
         width = odds * ((p - start) / start - (p - end) / end)
         height = 1.0 - odds * (fp_start / start + fp / end) / 2.0
-        kept = (tp > first) & (steps > 0)
         area[rows] = np.where(kept, width * height, 0.0).sum(axis=1)
     area[(positive <= 0) | (negative <= 0)] = np.nan
     return area
