@@ -32,18 +32,17 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
-    _check_method_params,
     _check_response_method,
     _num_samples,
     check_is_fitted,
 )
 
-from .._log_odds import log_odds
+from .._log_odds import EPS
 from .._validation import check_sample_weight
+from ._pair import CalibratedPair, Response, fit_and_score
 from ._platt import PlattCalibrator
 
 Floats = NDArray[np.float64]
@@ -60,15 +59,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier, default=None
         Has `decision_function` or `predict_proba`. By default
         :class:`~sklearn.linear_model.LogisticRegression`. A classifier that is fitted
-        already goes in as ``FrozenEstimator(classifier)``.
+        already goes in as ``FrozenEstimator(classifier)``; the rows given to `fit` then
+        serve the calibrator alone, and must not be those it was trained on.
     calibrator : transformer, default=None
         Follows the contract ``fit(S, y, sample_weight)``, ``transform(S)`` with S of
         shape (n_samples, 1) and y in {0, 1}, and returns probabilities; by default
         `PlattCalibrator`. S always holds log-odds or decision scores, so a calibrator
-        with ``input="auto"`` is told ``input="log_odds"``.
+        with ``input="auto"`` is told ``input="log_odds"``, and one with
+        ``input="probability"`` is refused.
     cv : int, cross-validation generator or iterable, default=None
         How training and calibration rows are split: 5-fold stratified by default. One
-        split means a held-out part. Splitters by group take `groups` from `fit`.
+        split means a held-out part. Splitters by group take `groups` from `fit`. Not
+        used for a frozen classifier without an ensemble: no row needs holding out.
     ensemble : bool or "auto", default="auto"
         Whether each split keeps its own classifier and calibrator, whose probabilities
         are averaged. Otherwise one calibrator is fitted to the out-of-fold scores of
@@ -76,7 +78,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classifier.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where the scores come from: "auto" prefers `decision_function`; probabilities
-        are turned into log-odds.
+        are turned into log-odds, clipped by the `eps` of a calibrator that has one.
     n_jobs : int, default=None
         Splits fitted in parallel; the result does not depend on it.
 
@@ -99,11 +101,19 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     With two classes, the score is that of ``classes_[1]``. With more, each class has a
-    calibrator against the rest, and the probabilities are divided by their sum.
+    calibrator against the rest, and the probabilities are divided by their sum (rows
+    without any get equal shares).
+
+    With the default calibrator the probabilities are those of scikit-learn's
+    ``CalibratedClassifierCV(method="sigmoid")`` where both use `decision_function`. For
+    a classifier with `predict_proba` only they differ: scikit-learn fits the sigmoid to
+    the probabilities, not to their log-odds.
 
     References
     ----------
-    .. [1] A. Niculescu-Mizil and R. Caruana, "Predicting good probabilities with
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines and comparisons
+       to regularized likelihood methods", Advances in Large Margin Classifiers, 1999.
+    .. [2] A. Niculescu-Mizil and R. Caruana, "Predicting good probabilities with
        supervised learning", Proceedings of the 22nd International Conference on
        Machine Learning, 2005.
 
@@ -183,7 +193,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are fewer than two classes, or a split lacks one.
+            If there are fewer than two classes, a split lacks one, or without an
+            ensemble a row is not held out exactly once.
         """
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
@@ -197,16 +208,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"class or no rows: {self.classes_.tolist()}"
             )
         params = self._route(weights, fit_params)
-        method = self._response_name(self._estimator())
+        response = self._response()
         self.calibrated_classifiers_ = [
-            _CalibratedPair(
+            CalibratedPair(
                 model,
                 self._fit_calibrators(
                     scores, codes[rows], None if weights is None else weights[rows]
                 ),
-                method,
+                response,
             )
-            for model, scores, rows in self._fit_parts(X, y, codes, params, method)
+            for model, scores, rows in self._fit_parts(X, y, codes, params, response)
         ]
         first = self.calibrated_classifiers_[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
@@ -278,6 +289,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         of_estimator = get_tags(self._estimator()).input_tags
         tags.input_tags.sparse = of_estimator.sparse
         tags.input_tags.pairwise = of_estimator.pairwise
+        tags.input_tags.allow_nan = of_estimator.allow_nan
         return tags
 
     def _estimator(self) -> Any:
@@ -288,12 +300,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             estimator.set_fit_request(sample_weight=True)
         return estimator
 
-    def _response_name(self, estimator: Any) -> str:
+    def _response(self) -> Response:
         methods: Any = ["decision_function", "predict_proba"]
         if self.response_method != "auto":
             methods = self.response_method
-        name: str = _check_response_method(estimator, methods).__name__
-        return name
+        name: str = _check_response_method(self._estimator(), methods).__name__
+        return Response(name, getattr(self.calibrator, "eps", EPS))
 
     def _route(self, weights: Floats | None, fit_params: dict[str, Any]) -> Bunch:
         """Parameters for the splitter and for the classifier's fit."""
@@ -305,11 +317,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             estimator = self._estimator()
             if "sample_weight" in signature(estimator.fit).parameters:
                 params["sample_weight"] = weights
-            else:
+            elif not isinstance(estimator, FrozenEstimator):  # that fits nothing
                 warnings.warn(
                     f"{type(estimator).__name__} does not accept sample_weight: the "
                     "weights are used for the calibration only",
-                    stacklevel=3,
+                    stacklevel=4,  # past scikit-learn's wrapper of fit
                 )
         return Bunch(
             splitter=Bunch(split={"groups": groups}), estimator=Bunch(fit=params)
@@ -325,21 +337,26 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if counts[rarest] < cv.get_n_splits():
                 raise ValueError(
                     f"{cv.get_n_splits()}-fold cross-validation needs that many rows "
-                    f"of each class; class {self.classes_[rarest]!r} has "
+                    f"of each class; class {self.classes_.tolist()[rarest]!r} has "
                     f"{counts[rarest]}"
                 )
         for train, test in cv.split(X, y, **params):
             yield _as_positions(train), _as_positions(test)
 
     def _fit_parts(
-        self, X: Any, y: NDArray, codes: NDArray, params: Bunch, method: str
+        self, X: Any, y: NDArray, codes: NDArray, params: Bunch, response: Response
     ) -> list[tuple[Any, Floats, NDArray[np.intp]]]:
         """Fitted classifiers, each with scores and the rows to calibrate it on."""
         estimator = self._estimator()
+        ensemble = self._is_ensemble(estimator)
+        if isinstance(estimator, FrozenEstimator) and not ensemble:
+            # It has seen no row: cross-fitting would only repeat its scores.
+            self._check_classes(estimator, "the frozen classifier")
+            return [(estimator, response.columns(estimator, X), np.arange(len(y)))]
         splits = list(self._splits(X, y, params.splitter.split))
         fitted = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_and_score)(
-                clone(estimator), X, y, train, test, params.estimator.fit, method
+            delayed(fit_and_score)(
+                clone(estimator), X, y, train, test, params.estimator.fit, response
             )
             for train, test in splits
         )
@@ -348,14 +365,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for (model, scores), (_, test) in zip(fitted, splits, strict=True)
         ]
         for i, (model, _, _) in enumerate(parts):
-            if not np.array_equal(model.classes_, self.classes_):
-                raise ValueError(
-                    f"the classifier of split {i} knows the classes "
-                    f"{model.classes_.tolist()} and not all of "
-                    f"{self.classes_.tolist()}; use "
-                    "a splitter that is stratified by class"
-                )
-        if self._is_ensemble(estimator):
+            self._check_classes(model, f"the classifier of split {i}")
+        if ensemble:
             self._check_calibration_rows(codes, [rows for _, _, rows in parts])
             return parts
         rows = np.concatenate([test for _, _, test in parts])
@@ -371,6 +382,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return not isinstance(estimator, FrozenEstimator)
         return bool(self.ensemble)
 
+    def _check_classes(self, model: Any, name: str) -> None:
+        known = np.asarray(model.classes_).tolist()
+        expected = self.classes_.tolist()
+        if known != expected:
+            raise ValueError(
+                f"{name} knows the classes {known}, but y holds {expected}; use a "
+                "splitter that is stratified by class, and for a frozen classifier "
+                "rows of every class that it knows"
+            )
+
     def _check_calibration_rows(
         self, codes: NDArray, parts: list[NDArray[np.intp]]
     ) -> None:
@@ -379,8 +400,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if missing.size:
                 raise ValueError(
                     f"the calibration part of split {i} holds no row of class "
-                    f"{self.classes_[missing[0]]!r}; use a splitter that is stratified "
-                    "by class, or ensemble=False"
+                    f"{self.classes_.tolist()[missing[0]]!r}; use a splitter that is "
+                    "stratified by class, or ensemble=False"
                 )
 
     def _fit_calibrators(
@@ -400,67 +421,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.calibrator is None:
             return PlattCalibrator(input="log_odds")
         calibrator = clone(self.calibrator)
-        if getattr(calibrator, "input", None) == "auto":
+        kind = getattr(calibrator, "input", None)
+        if kind == "auto":
             calibrator.set_params(input="log_odds")
+        elif kind == "probability":
+            raise ValueError(
+                "the calibrator gets log-odds or decision scores, so that "
+                "input='probability' cannot serve here; pass input='log_odds'"
+            )
         return calibrator
-
-
-class _CalibratedPair:
-    """A fitted classifier and its calibrators, one a score column."""
-
-    def __init__(
-        self, estimator: Any, calibrators: list[Any], response_method: str
-    ) -> None:
-        self.estimator = estimator
-        self.calibrators = calibrators
-        self.response_method = response_method
-
-    def predict_proba(self, X: Any) -> Floats:
-        scores = _score_columns(self.estimator, X, self.response_method)
-        columns = [
-            np.asarray(calibrator.transform(scores[:, [j]]), dtype=np.float64).ravel()
-            for j, calibrator in enumerate(self.calibrators)
-        ]
-        if len(columns) == 1:
-            return np.stack([1.0 - columns[0], columns[0]], axis=1)
-        p = np.stack(columns, axis=1)
-        sums = p.sum(axis=1, keepdims=True)
-        uniform = np.full_like(p, 1.0 / p.shape[1])
-        return np.divide(p, sums, out=uniform, where=sums > 0)
-
-
-def _fit_and_score(
-    estimator: Any,
-    X: Any,
-    y: NDArray,
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-    fit_params: dict[str, Any],
-    method: str,
-) -> tuple[Any, Floats]:
-    """Fit to the training rows; scores of the others."""
-    X_train, y_train = _safe_split(estimator, X, y, train)
-    X_test, _ = _safe_split(estimator, X, y, test, train)
-    estimator.fit(X_train, y_train, **_check_method_params(X, fit_params, train))
-    return estimator, _score_columns(estimator, X_test, method)
-
-
-def _score_columns(estimator: Any, X: Any, method: str) -> Floats:
-    """Log-odds or decision scores: one column for two classes, else one a class."""
-    response = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
-    n_classes = len(estimator.classes_)
-    if method == "predict_proba":
-        columns = response[:, 1:] if n_classes == 2 else response
-        return log_odds(columns)
-    if response.ndim == 1:
-        return response[:, np.newaxis]
-    if response.shape[1] != n_classes:
-        raise ValueError(
-            f"decision_function of {type(estimator).__name__} gives "
-            f"{response.shape[1]} columns for {n_classes} classes; use "
-            "response_method='predict_proba'"
-        )
-    return response
 
 
 def _as_positions(rows: ArrayLike) -> NDArray[np.intp]:

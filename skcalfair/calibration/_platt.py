@@ -254,10 +254,10 @@ class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if len(labels) == 1:
             raise ValueError(
                 f"{type(self).__name__} needs two classes in y (in rows of positive "
-                f"weight); got only one class: {labels[0]!r}"
+                f"weight); got only one class: {labels.tolist()[0]!r}"
             )
         self.classes_ = labels
-        wanted = labels[1] if self.pos_label is None else self.pos_label
+        wanted = labels.tolist()[1] if self.pos_label is None else self.pos_label
         outcome, self.pos_label_ = encode_labels(y, wanted, "y")
         return outcome
 

@@ -8,9 +8,11 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +20,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
+    PredefinedSplit,
     ShuffleSplit,
     StratifiedGroupKFold,
     StratifiedKFold,
@@ -28,13 +31,19 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skcalfair._log_odds import log_odds
 from skcalfair.calibration import CalibratedClassifier, PlattCalibrator
 
 
-@parametrize_with_checks([CalibratedClassifier(cv=3)])
+@parametrize_with_checks(
+    [
+        CalibratedClassifier(cv=3),
+        CalibratedClassifier(cv=3, ensemble=False),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -97,6 +106,49 @@ def test_frozen_classifier_accepts_a_calibration_split_of_one_class(data):
     assert len(calibrated.calibrated_classifiers_) == 1
 
 
+def test_frozen_classifier_needs_no_folds_and_no_weights_of_its_own(data):
+    X, y = data
+    rows = np.concatenate([np.flatnonzero(y == label)[:3] for label in (0, 1)])
+    model = FrozenEstimator(LogisticRegression().fit(X, y))
+    calibrated = CalibratedClassifier(model, cv=GroupKFold(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        calibrated.fit(X[rows], y[rows], sample_weight=[1, 2, 3, 4, 5, 6])
+    (pair,) = calibrated.calibrated_classifiers_
+    repeated = CalibratedClassifier(model).fit(
+        np.repeat(X[rows], [1, 2, 3, 4, 5, 6], axis=0),
+        np.repeat(y[rows], [1, 2, 3, 4, 5, 6]),
+    )
+    np.testing.assert_allclose(
+        calibrated.predict_proba(X), repeated.predict_proba(X), rtol=1e-9
+    )
+    assert pair.estimator is model
+
+
+def test_frozen_classifier_of_other_classes(data):
+    X, y = data
+    model = FrozenEstimator(LogisticRegression().fit(X, y))
+    with pytest.raises(ValueError, match=r"frozen classifier knows the classes \[0, 1"):
+        CalibratedClassifier(model).fit(X, np.where(y == 1, "yes", "no"))
+
+
+def test_frozen_classifier_with_an_ensemble(data):
+    X, y = data
+    model = FrozenEstimator(LinearSVC().fit(X, y))
+    calibrated = CalibratedClassifier(model, cv=3, ensemble=True).fit(X, y)
+    assert len({id(pair.estimator) for pair in calibrated.calibrated_classifiers_}) == 1
+    assert len(calibrated.calibrated_classifiers_) == 3
+
+
+def test_predefined_held_out_part(data):
+    X, y = data
+    split = PredefinedSplit(np.where(np.arange(len(y)) < 200, -1, 0))
+    (pair,) = CalibratedClassifier(cv=split).fit(X, y).calibrated_classifiers_
+    np.testing.assert_allclose(
+        pair.estimator.coef_, LogisticRegression().fit(X[:200], y[:200]).coef_
+    )
+
+
 def test_held_out_part(data):
     X, y = data
     split = ShuffleSplit(1, test_size=0.4, random_state=0)
@@ -157,6 +209,45 @@ def test_isotonic_regression_is_a_calibrator(data):
     )
 
 
+@pytest.mark.parametrize(
+    ("calibrator", "message"),
+    [
+        (StandardScaler(), r"StandardScaler.*one probability in \[0, 1\]"),
+        (IsotonicRegression(), "IsotonicRegression.*nan"),  # NaN beyond what it saw
+    ],
+)
+def test_calibrators_must_return_probabilities(data, calibrator, message):
+    X, y = data
+    model = CalibratedClassifier(LinearSVC(), calibrator, cv=3).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.predict_proba(10 * X)
+
+
+def test_calibrator_of_probabilities_is_refused(data):
+    with pytest.raises(ValueError, match="pass input='log_odds'"):
+        CalibratedClassifier(calibrator=PlattCalibrator(input="probability")).fit(*data)
+
+
+def test_probabilities_are_clipped_by_the_calibrators_eps(data):
+    X, y = data
+    estimator = KNeighborsClassifier(2)  # probabilities 0, 0.5 and 1
+    model = CalibratedClassifier(estimator, PlattCalibrator(eps=0.01), cv=3).fit(X, y)
+    train, test = next(StratifiedKFold(3).split(X, y))
+    p = estimator.fit(X[train], y[train]).predict_proba(X[test])[:, 1:]
+    direct = PlattCalibrator(input="log_odds").fit(log_odds(p, eps=0.01), y[test])
+    fitted = model.calibrated_classifiers_[0].calibrators[0]
+    assert fitted.slope_ == pytest.approx(direct.slope_, rel=1e-9)
+
+
+def test_calibrator_output_in_a_frame(data):
+    X, y = data
+    plain = CalibratedClassifier(cv=3).fit(X, y).predict_proba(X)
+    for container in ("pandas", "polars"):
+        with sklearn.config_context(transform_output=container):
+            framed = CalibratedClassifier(cv=3).fit(X, y).predict_proba(X)
+        np.testing.assert_array_equal(framed, plain)
+
+
 def test_rows_without_any_probability_get_equal_shares(three_classes):
     X, y = three_classes
     model = CalibratedClassifier(GaussianNB(), SeesScores(), cv=3).fit(X, y)
@@ -177,6 +268,61 @@ def test_groups_reach_the_splitter(data, routing):
         np.testing.assert_array_equal(pair.calibrators[0].seen_[1], y[test])
     with pytest.raises(ValueError, match="groups"):
         CalibratedClassifier(GaussianNB(), cv=GroupKFold(3)).fit(X, y)
+
+
+def test_groups_reach_the_splitter_without_an_ensemble(data):
+    X, y = data
+    groups = np.random.default_rng(0).integers(0, 40, len(y))
+    models = [
+        CalibratedClassifier(cv=StratifiedGroupKFold(4), ensemble=False).fit(
+            X, y, groups=groups
+        ),
+        CalibratedClassifier(
+            cv=list(StratifiedGroupKFold(4).split(X, y, groups)), ensemble=False
+        ).fit(X, y),
+    ]
+    with sklearn.config_context(enable_metadata_routing=True):
+        models.append(clone(models[0]).fit(X, y, groups=groups))
+    for model in models[1:]:
+        np.testing.assert_allclose(
+            model.predict_proba(X), models[0].predict_proba(X), rtol=1e-9
+        )
+
+
+def test_groups_reach_both_splitters_of_a_search(data):
+    X, y = data
+    groups = np.random.default_rng(0).integers(0, 40, len(y))
+    inner = CalibratedClassifier(cv=StratifiedGroupKFold(3))
+    grid = {"estimator__C": [0.01, 1.0]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner.set_params(estimator=LogisticRegression())
+        search = GridSearchCV(inner, grid, cv=StratifiedGroupKFold(3))
+        search.fit(X, y, groups=groups)
+    direct = clone(search.best_estimator_).fit(X, y, groups=groups)
+    np.testing.assert_allclose(search.predict_proba(X), direct.predict_proba(X))
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_weights_are_routed_by_their_requested_name(data, ensemble):
+    X, y = data
+    w = np.random.default_rng(0).exponential(size=len(y))
+    expected = CalibratedClassifier(cv=3, ensemble=ensemble).fit(X, y, sample_weight=w)
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = LogisticRegression().set_fit_request(sample_weight="own")
+        model = CalibratedClassifier(estimator, cv=3, ensemble=ensemble)
+        model.fit(X, y, sample_weight=w, own=w)
+        parent = make_pipeline(
+            StandardScaler(with_mean=False, with_std=False).set_fit_request(
+                sample_weight=False
+            ),
+            CalibratedClassifier(cv=3, ensemble=ensemble).set_fit_request(
+                sample_weight=True
+            ),
+        ).fit(X, y, sample_weight=w)
+    for weighted in (model, parent):
+        np.testing.assert_allclose(
+            weighted.predict_proba(X), expected.predict_proba(X), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("routing", [False, True])
@@ -204,6 +350,13 @@ def test_classifier_without_weights_is_said(data):
     X, y = data
     with pytest.warns(UserWarning, match="does not accept sample_weight"):
         CalibratedClassifier(KNeighborsClassifier()).fit(X, y, np.ones(len(y)))
+
+
+def test_that_warning_points_at_the_call(data):
+    X, y = data
+    with pytest.warns(UserWarning, match="sample_weight") as caught:
+        CalibratedClassifier(KNeighborsClassifier()).fit(X, y, np.ones(len(y)))
+    assert caught[0].filename == __file__
 
 
 def test_other_parameters_reach_the_classifier(data):
@@ -269,6 +422,34 @@ def test_precomputed_kernel(data):
         linear.fit(X, y).predict_proba(X),
         atol=1e-4,
     )
+
+
+def test_missing_values_are_the_classifiers_business(data):
+    X, y = data
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    trees = HistGradientBoostingClassifier(max_iter=5, random_state=0)
+    model = CalibratedClassifier(trees, cv=3)
+    assert get_tags(model).input_tags.allow_nan
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X).sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match="NaN"):
+        CalibratedClassifier().fit(X, y)
+
+
+def test_sparse_features(data):
+    X, y = data
+    dense = CalibratedClassifier(cv=3).fit(X, y).predict_proba(X)
+    X = csr_array(X)
+    sparse = CalibratedClassifier(cv=3).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(sparse, dense, atol=1e-6)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_workers_change_nothing(three_classes, ensemble):
+    X, y = three_classes
+    trees = HistGradientBoostingClassifier(max_iter=3, random_state=0)
+    one = CalibratedClassifier(trees, cv=3, ensemble=ensemble, n_jobs=1).fit(X, y)
+    two = clone(one).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
 def test_clear_errors(data):

@@ -5,6 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.compose import ColumnTransformer
@@ -109,6 +111,35 @@ def test_weights_are_repetition_and_zero_is_absence(scores, smooth):
     np.testing.assert_array_equal(weighted.classes_, [0, 1])
 
 
+@given(st.lists(st.integers(0, 3), min_size=12, max_size=12))
+def test_any_weights_are_repetition(counts):
+    p = np.array([0.1, 0.2, 0.2, 0.3, 0.4, 0.5, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    y = np.array([0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 0])
+    rows = np.repeat(np.arange(12), counts)
+    assume(len(set(y[rows])) == 2)
+    X = p[:, np.newaxis]
+    weighted = PlattCalibrator().fit(X, y, sample_weight=counts)
+    repeated = PlattCalibrator().fit(X[rows], y[rows])
+    np.testing.assert_allclose(
+        weighted.transform(X), repeated.transform(X), rtol=1e-8, atol=1e-12
+    )
+
+
+def test_row_order_does_not_matter(scores):
+    p, y = scores
+    order = np.random.default_rng(3).permutation(len(y))
+    one, other = PlattCalibrator().fit(p, y), PlattCalibrator().fit(p[order], y[order])
+    np.testing.assert_allclose(one.transform(p), other.transform(p), atol=1e-12)
+
+
+def test_zero_and_one_are_ordinary_scores():
+    X = [[0.0], [1.0], [0.5], [1.0], [0.0], [0.2]]
+    platt = PlattCalibrator(eps=1e-6).fit(X, [0, 1, 1, 0, 1, 0])
+    assert ((platt.transform(X) > 0) & (platt.transform(X) < 1)).all()
+    clipped = np.clip(X, 1e-6, 1 - 1e-6)
+    np.testing.assert_allclose(platt.transform(X), platt.transform(clipped))
+
+
 def test_inverse(scores):
     p, y = scores
     X = np.c_[p[:, 0], log_odds(p[:, 1])]
@@ -140,6 +171,40 @@ def test_constant_column_has_slope_zero_and_no_inverse():
 def test_wrong_targets(y, message):
     with pytest.raises(ValueError, match=message):
         PlattCalibrator().fit([[0.1], [0.2], [0.3]], y)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_and_infinite_scores_are_refused(scores, value):
+    p, y = scores
+    p = p.copy()
+    p[3, 1] = value
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        PlattCalibrator().fit(p, y)
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        PlattCalibrator().fit(scores[0], y).transform(p)
+
+
+def test_one_dimension_is_refused(scores):
+    p, y = scores
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        PlattCalibrator().fit(p[:, 0], y)
+
+
+def test_separable_scores():
+    X, y = [[-2.0], [-1.0], [1.0], [2.0]], [0, 0, 1, 1]
+    smoothed = PlattCalibrator().fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="separable"):
+        plain = PlattCalibrator(smooth_targets=False).fit(X, y)
+    np.testing.assert_array_equal(plain.slope_, smoothed.slope_)
+
+
+@pytest.mark.parametrize(("labels", "positive"), [([-1, 1], 1), ([False, True], True)])
+def test_the_greater_label_is_positive(scores, labels, positive):
+    p, y = scores
+    platt = PlattCalibrator().fit(p, np.array(labels)[y])
+    assert platt.pos_label_ == positive
+    np.testing.assert_array_equal(platt.classes_, labels)
+    np.testing.assert_array_equal(platt.slope_, PlattCalibrator().fit(p, y).slope_)
 
 
 def test_positive_label(scores):
