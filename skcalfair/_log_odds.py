@@ -20,6 +20,10 @@ MAX_ITER = 25
 # about its square, one with third derivatives of about its cube: near rounding.
 STEP_TOLERANCE = 3e-7
 SHARP_TOLERANCE = 3e-6
+# Third derivatives taken at the start serve steps within BEND_REACH of it; only within
+# SHARP_REACH are they exact enough for the wider tolerance.
+BEND_REACH = 0.25
+SHARP_REACH = 0.02
 # float64 elements of one temporary: 512 KiB, so that a pass stays in the L2 cache.
 BLOCK = 2**16
 # From this many rows on, a histogram supplies the starting point.
@@ -31,11 +35,12 @@ Floats = NDArray[np.float64]
 def log_odds(p: ArrayLike, *, eps: float = EPS) -> Floats:
     """Log-odds ``log(p) - log(1 - p)`` in float64, p clipped to [eps, 1 - eps].
 
-    Clipping the two tails apart keeps ``log_odds(1 - p) == -log_odds(p)`` to rounding,
+    Clipping p and 1 - p apart keeps ``log_odds(1 - p) == -log_odds(p)`` to rounding,
     also where ``1 - eps`` rounds to one.
     """
     p = np.asarray(p, dtype=np.float64)
-    return np.log(np.maximum(p, eps)) - np.log(np.maximum(1.0 - p, eps))
+    high = 1.0 - eps
+    return np.log(np.clip(p, eps, high)) - np.log(np.clip(1.0 - p, eps, high))
 
 
 def sigmoid(x: ArrayLike) -> Floats:
@@ -339,25 +344,29 @@ def _newton(
 
     The likelihood is concave, so a step is too long exactly when the slope along it
     has turned and grown; it is then halved. No likelihood value is needed. Replicates
-    that start at one point share its third derivatives, which sharpen every step.
+    that start at one point share its third derivatives, which sharpen steps near it.
     """
     n_iter = np.zeros(len(theta), dtype=np.intp)
     converged = np.zeros(len(theta), dtype=bool)
     active = np.flatnonzero(possible)
     if not active.size:
         return n_iter, converged
-    third, tolerance = None, STEP_TOLERANCE
+    third, start = None, theta[active[0]].copy()
     if active.size > 1 and (theta[active] == theta[active[0]]).all():
         gradient, information, third = (
-            d[active] for d in problem.derivatives_at_one_point(theta[active[0]])
+            d[active] for d in problem.derivatives_at_one_point(start)
         )
-        tolerance = SHARP_TOLERANCE
     else:
         gradient, information = problem.derivatives(theta[active], active)
     while active.size:
         step = _solve(gradient, information)
+        tolerance: Floats | float = STEP_TOLERANCE
         if third is not None:
-            step += _solve(_bend(third, step), information)
+            moved = np.abs(theta[active] - start).max(axis=1)
+            near = moved + np.abs(step).max(axis=1) <= BEND_REACH
+            bend = _bend(third[near], step[near])
+            step[near] += _solve(bend, information[near])
+            tolerance = np.where(moved <= SHARP_REACH, SHARP_TOLERANCE, STEP_TOLERANCE)
         n_iter[active] += 1
         small = np.abs(step).max(axis=1) <= tolerance * (
             1.0 + np.abs(theta[active]).max(axis=1)

@@ -17,6 +17,7 @@ from ._log_odds import (
     PlattFit,
     fit_platt,
     fit_platt_replicates,
+    is_constant,
     log_odds,
 )
 from ._validation import ScoredRows
@@ -371,10 +372,17 @@ class SortedScores:
     # -- recalibration ----------------------------------------------------------
 
     def platt(self, eps: float = EPS) -> PlattFit:
-        """Unsmoothed Platt fit of every replicate; NaN where none exists."""
+        """Unsmoothed Platt fit of every replicate; NaN where none or no single exists.
+
+        A constant score leaves slope and intercept undetermined.
+        """
 
         def compute() -> PlattFit:
             x = self.log_odds(eps)
+            if is_constant(x):
+                nothing = np.full(self.n_replicates, np.nan)
+                none = np.zeros(self.n_replicates, dtype=np.intp)
+                return PlattFit(nothing, nothing, none, none.astype(bool))
             start = None
             if self.n_replicates > 1:
                 start = self.row_memo(("platt", eps), lambda: _start(x, self.y))

@@ -314,6 +314,11 @@ def _positive_class(
     classes = _column_classes(y, labels, 2, pos_label, name_true, name_prob)
     if pos_label is None:
         pos_label = classes[1]
+    elif pos_label not in classes.tolist():
+        raise ValueError(
+            f"pos_label={pos_label!r} is not among the labels of {name_true}: "
+            f"{_listing(classes)}"
+        )
     outcome, pos_label = encode_labels(y, pos_label, name_true)
     return outcome, p[:, 1 if pos_label == classes[1] else 0], pos_label
 
@@ -368,9 +373,9 @@ def _column_classes(
     if len(classes) != n_columns:
         raise ValueError(
             f"{name_prob} has {n_columns} columns but {name_true} holds "
-            f"{len(classes)} labels: {_listing(classes)}. Name all classes, in the "
-            "order of the columns, by labels=, or pass the column of the positive "
-            "class alone"
+            f"{len(classes)} labels: {_listing(classes)}. Name all classes by "
+            "labels= (the columns are in sorted order), or pass the column of the "
+            "positive class alone"
         )
     return classes
 
@@ -385,12 +390,19 @@ def _to_numpy(values: Any) -> NDArray:
         )
     if hasattr(values, "__dataframe__") or hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
-    if isinstance(values, Sequence) and any(v is None for v in values):
+    if isinstance(values, Sequence) and any(_is_missing(v) for v in values):
+        # numpy would spell a missing value among text as the text "nan".
         return np.array(values, dtype=object)
     try:
         return np.asarray(values)
     except ValueError as error:
         raise ValueError(f"expected a rectangular array-like; {error}") from error
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None or value is pd.NA or (isinstance(value, float) and value != value)
+    )
 
 
 def _listing(labels: NDArray, most: int = 5) -> str:
@@ -448,8 +460,9 @@ def encode_groups(
                 "missing='own_group' or missing='drop'"
             )
         if absent.any() and missing == "own_group":
-            column_codes = np.where(absent, len(values), column_codes)
-            values.append("missing")
+            if "missing" not in values:
+                values.append("missing")
+            column_codes = np.where(absent, values.index("missing"), column_codes)
         dropped |= column_codes < 0
         codes.append(column_codes)
         levels.append(values)

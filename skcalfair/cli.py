@@ -25,7 +25,7 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("scores", required=False, type=click.Path())
+@click.argument("scores", required=False, type=click.Path(readable=False))
 @click.option("--target", metavar="COL", help="Column with the true outcome.")
 @click.option("--score", metavar="COL", help="Column with the probability, 0 to 1.")
 @click.option(
@@ -47,7 +47,7 @@ def main() -> None:
 )
 @click.option(
     "--n-resamples",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=40),
     default=1000,
     show_default=True,
     help="Subsamples of each larger group.",
@@ -59,28 +59,39 @@ def main() -> None:
     show_default=True,
     help="Smaller groups are reported as not estimable.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the subsamples, and of the cohort of --demo.",
+)
 @click.option("--json", "json_path", metavar="OUT", help="Write every number as JSON.")
 @click.option("--csv", "csv_path", metavar="OUT", help="Write the values as CSV.")
 @click.option(
     "--demo", is_flag=True, help="Audit a simulated cohort instead of a file."
 )
 def audit(scores: str | None, demo: bool, **options: Any) -> None:
-    """Compare groups on all rows and at matched sizes.
+    """Compare groups on all rows and at equal size.
 
-    SCORES is a CSV, TSV or Parquet file with one row a case, for example:
+    Prints discrimination and calibration by group, on all rows and on subsamples as
+    large as the smallest group, and says which gaps are only a matter of sample size.
+
+    SCORES is a CSV, TSV or Parquet file with one row per case, for example:
 
     \b
       skcalfair audit scores.csv --target malignant --score p --group skin_tone
       skcalfair audit --demo
     """
     try:
+        files.check_outputs(scores, options["json_path"], options["csv_path"])
         if demo:
             _run_demo(scores, options)
         else:
             _run(scores, options)
     except ValueError as error:
-        click.echo(f"Error: {error}", err=True)
+        message = " ".join(str(error).split())
+        click.echo(f"Error: {message}", err=True)
         sys.exit(2)
 
 
@@ -111,17 +122,17 @@ def _report(frame: Any, options: dict[str, Any]) -> None:
     result = audit_scores(
         outcome,
         files.probabilities(frame, options["score"]),
-        sensitive_features={c: files.column(frame, c) for c in options["groups"]},
-        clusters=None if cluster is None else files.column(frame, cluster),
-        sample_weight=None if weight is None else files.numeric(frame, weight),
+        sensitive_features={c: files.group(frame, c) for c in options["groups"]},
+        clusters=None if cluster is None else files.cluster(frame, cluster),
+        sample_weight=None if weight is None else files.weights(frame, weight),
         pos_label=positive,
         missing=options["missing"].replace("-", "_"),
         n_resamples=options["n_resamples"],
         min_group_size=options["min_group_size"],
         random_state=options["seed"],
     )
-    click.echo(result.summary())
     if options["json_path"]:
         files.write_json(result, options["json_path"])
     if options["csv_path"]:
         files.write_csv(result, options["csv_path"])
+    click.echo(result.summary())

@@ -3,9 +3,13 @@
 import json
 import os
 import tempfile
+import warnings
+import zlib
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from .._optional import import_optional
@@ -19,9 +23,14 @@ class InputError(ValueError):
     """A file or column cannot be used; the message is one clear line."""
 
 
+# -- reading --------------------------------------------------------------------------
+
+
 def read_scores(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table from CSV (comma or semicolon), TSV or Parquet, by its suffix."""
     path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, not a file of scores")
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -30,51 +39,124 @@ def read_scores(path: str | os.PathLike[str]) -> pd.DataFrame:
             import_optional("pyarrow", extra="parquet")
             frame = pd.read_parquet(path)
         else:
-            tabs = any(suffix in TAB for suffix in suffixes)
-            frame = _read_text(path, "\t" if tabs else ",")
+            frame = _read_text(path, tabs=any(suffix in TAB for suffix in suffixes))
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty") from None
-    except ImportError as error:
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path} cannot be read: it is not UTF-8 text; save it as CSV in UTF-8"
+        ) from None
+    except (ImportError, InputError) as error:
         raise InputError(str(error)) from None
-    except (OSError, ValueError) as error:
-        text = str(error).strip().splitlines()[0]
-        raise InputError(f"{path} cannot be read: {text}") from None
+    except (OSError, EOFError, LZMAError, ValueError, zlib.error) as error:
+        raise InputError(f"{path} cannot be read: {_one_line(error)}") from None
     if frame.empty:
         raise InputError(f"{path} holds a header but no rows")
     return frame
 
 
-def _read_text(path: Path, separator: str) -> pd.DataFrame:
-    frame = pd.read_csv(path, sep=separator)
-    if separator == "," and len(frame.columns) == 1 and ";" in str(frame.columns[0]):
+def _read_text(path: Path, tabs: bool) -> pd.DataFrame:
+    separator, decimal = "\t" if tabs else ",", "."
+    # The names as they are: pandas would rename one that occurs twice.
+    header = _header(path, separator)
+    if not tabs and len(header) == 1 and ";" in header[0]:
         # What spreadsheets write where the comma is the decimal mark.
-        frame = pd.read_csv(path, sep=";", decimal=",")
+        separator, decimal = ";", ","
+        header = _header(path, separator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            frame = pd.read_csv(
+                path, sep=separator, decimal=decimal, index_col=False, low_memory=False
+            )
+        except pd.errors.ParserWarning:
+            raise InputError(
+                f"{path} cannot be read: rows have more fields than the header, which "
+                f"names {len(header)}"
+            ) from None
+    frame.columns = pd.Index(header)
     return frame
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    first = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str)
+    return [str(name).strip() for name in first.iloc[0]]
+
+
+def _one_line(error: BaseException) -> str:
+    """Message of an error, its first line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+# -- columns --------------------------------------------------------------------------
 
 
 def column(frame: pd.DataFrame, name: str) -> pd.Series:
     """A column by name, or an error that lists the names there are."""
-    if name not in frame.columns:
+    found = frame.columns == name
+    if not found.any():
         names = ", ".join(str(c) for c in frame.columns[:20])
-        raise InputError(f"there is no column {name!r}; the columns are: {names}")
-    found: pd.Series = frame[name]
-    return found
+        more = ", ..." if len(frame.columns) > 20 else ""
+        raise InputError(f"there is no column {name!r}; the columns are: {names}{more}")
+    if found.sum() > 1:
+        raise InputError(
+            f"{found.sum()} columns are named {name!r}; rename all but one"
+        )
+    values: pd.Series = frame[name]
+    return values
+
+
+def group(frame: pd.DataFrame, name: str) -> pd.Series:
+    """A column of groups; whole numbers stay whole where some are missing."""
+    values = column(frame, name)
+    if pd.api.types.is_float_dtype(values) and (values.dropna() % 1 == 0).all():
+        return values.astype("Int64").astype(object)
+    return values
+
+
+def cluster(frame: pd.DataFrame, name: str) -> pd.Series:
+    """A column of clusters, without gaps."""
+    values = column(frame, name)
+    _refuse(name, values, values.isna(), "must name the cluster of every row")
+    return values
 
 
 def numeric(frame: pd.DataFrame, name: str) -> pd.Series:
     """A column of numbers without gaps."""
     values = column(frame, name)
-    numbers = pd.to_numeric(values, errors="coerce")
-    bad = numbers.isna()
-    if bad.any():
-        row = int(bad.to_numpy().argmax())
-        value = values.iloc[row]
-        what = "is missing" if pd.isna(value) else f"is not a number: {value!r}"
-        raise InputError(
-            f"column {name!r} must be numeric; data row {row + 1} {what} "
-            f"({int(bad.sum())} such rows)"
-        )
-    return numbers.astype(float)
+    numbers = pd.to_numeric(values, errors="coerce").astype(float)
+    _refuse(name, values, ~np.isfinite(numbers), "must be numeric")
+    return numbers
+
+
+def probabilities(frame: pd.DataFrame, name: str) -> pd.Series:
+    """A column of numbers within [0, 1]."""
+    values = numeric(frame, name)
+    outside = ~values.between(0.0, 1.0)
+    _refuse(name, values, outside, "must hold probabilities between 0 and 1")
+    return values
+
+
+def weights(frame: pd.DataFrame, name: str) -> pd.Series:
+    """A column of weights, none negative and not all zero."""
+    values = numeric(frame, name)
+    _refuse(name, values, values < 0, "must hold weights of at least 0")
+    if not values.any():
+        raise InputError(f"column {name!r} holds no weight above 0")
+    return values
+
+
+def _refuse(name: str, values: pd.Series, bad: pd.Series, expected: str) -> None:
+    """Raise if any value is bad, and show the first."""
+    bad = np.asarray(bad, dtype=bool)
+    if not bad.any():
+        return
+    row = int(bad.argmax())
+    value = values.iloc[row]
+    shown = f"{value:g}" if isinstance(value, (float, np.floating)) else repr(value)
+    what = "is empty" if pd.isna(value) else f"holds {shown}"
+    others = f" ({bad.sum():,} such rows)" if bad.sum() > 1 else ""
+    raise InputError(f"column {name!r} {expected}; data row {row + 1} {what}{others}")
 
 
 def target(
@@ -82,16 +164,15 @@ def target(
 ) -> tuple[pd.Series, Any]:
     """Outcome column and its positive label, which is matched as text or number."""
     values = column(frame, name)
-    missing = int(values.isna().sum())
-    if missing:
-        raise InputError(
-            f"column {name!r} has {missing} missing outcomes; leave those rows out"
-        )
-    labels = list(pd.unique(values))
+    _refuse(name, values, values.isna(), "must hold the outcome of every row")
+    labels = sorted(pd.unique(values).tolist(), key=str)
     shown = ", ".join(str(label) for label in labels[:6])
     if len(labels) != 2:
         many = "one class only" if len(labels) == 1 else f"{len(labels)} classes"
-        raise InputError(f"column {name!r} holds {many} ({shown}); two are needed")
+        more = ", ..." if len(labels) > 6 else ""
+        raise InputError(
+            f"column {name!r} holds {many} ({shown}{more}); two are needed"
+        )
     if positive is None:
         if set(labels) <= {0, 1} or set(labels) <= {-1, 1}:
             return values, 1
@@ -111,53 +192,63 @@ def _equal_numbers(label: Any, text: str) -> bool:
         return False
 
 
+# -- writing --------------------------------------------------------------------------
+
+
+def check_outputs(source: str | None, *paths: str | None) -> None:
+    """Refuse files that could not be written, before the work and not after it."""
+    given = [Path(path) for path in paths if path is not None]
+    for path in given:
+        if path.is_dir():
+            raise InputError(f"{path} cannot be written: it is a folder")
+        if not path.parent.is_dir():
+            raise InputError(f"{path} cannot be written: no folder {path.parent}")
+        special = path.exists() and not path.is_file()  # a pipe, or /dev/stdout
+        touched = [path] if special else [path, path.parent]
+        if not all(os.access(p, os.W_OK) for p in touched if p.exists()):
+            raise InputError(f"{path} cannot be written: permission denied")
+    places = [path.resolve() for path in given]
+    if source is not None and Path(source).resolve() in places:
+        raise InputError(f"{source} holds the scores and would be overwritten")
+    if len(set(places)) < len(places):
+        raise InputError(f"{given[0]} is named for two outputs")
+
+
 def write_json(result: AuditResult, path: str | os.PathLike[str]) -> None:
     """Every number of an audit as JSON."""
-    _write(path, json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n")
+    text = json.dumps(result.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+    _write(path, text + "\n")
 
 
 def write_csv(result: AuditResult, path: str | os.PathLike[str]) -> None:
-    """The long table of values as CSV, group columns first."""
-    values = result.values.copy()
-    labels = values.pop("group")
-    for j, feature in enumerate(result.features):
-        values.insert(
-            j, feature, [k[j] if len(result.features) > 1 else k for k in labels]
-        )
-    _write(path, values.to_csv(index=False))
+    """The long table of values as CSV; intersections have a column for each feature."""
+    parts = result.groups.drop(columns=["n", "positives", "clusters", "reason"])
+    values = parts.merge(result.values, on="group", sort=False)
+    _write(path, values.to_csv(index=False, lineterminator="\n"))
 
 
 def _write(path: str | os.PathLike[str], text: str) -> None:
     """Write beside the target and rename: never half a file."""
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays a link
     try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8", newline="")
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        reason = error.strerror or _one_line(error)
+        raise InputError(f"{path} cannot be written: {reason}") from None
 
 
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def probabilities(frame: pd.DataFrame, name: str) -> pd.Series:
-    """A column of numbers within [0, 1]."""
-    values = numeric(frame, name)
-    outside = ~values.between(0.0, 1.0)
-    if outside.any():
-        row = int(outside.to_numpy().argmax())
-        raise InputError(
-            f"column {name!r} must hold probabilities between 0 and 1; data row "
-            f"{row + 1} holds {values.iloc[row]:g} ({int(outside.sum())} such rows)"
-        )
-    return values

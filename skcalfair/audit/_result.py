@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..metrics._registry import METRICS
 from . import _words
 
 
@@ -17,28 +16,36 @@ class AuditResult:
     Attributes
     ----------
     groups : pandas.DataFrame
-        One row a group: `group`, `n`, `positives`, `clusters` and, where the group
-        cannot be used, the `reason`.
+        One row a group: `group` (its label; for several features their values in one
+        text, as in "female & over 60", and a column for each feature), `n`,
+        `positives`, `clusters` and, where the group cannot be used, the `reason`.
     values : pandas.DataFrame
         One row per group, metric and sampling ("naive": all rows; "size_matched":
-        subsamples as large as the smallest group): `size` in rows, `value` (the mean
-        over subsamples), `low` and `high` (their 2.5 and 97.5 % points), and the
-        `reason` where the value is not estimable.
+        subsamples of `matched_size` rows): `size` in rows, `value` (the mean over
+        subsamples), `low` and `high` (their 2.5 and 97.5 % points), and the `reason`
+        where the value is not estimable.
     gaps : pandas.DataFrame
-        One row a metric: the `lowest` and `highest` group on all rows, their
-        difference there (`naive`) and at matched sizes (`size_matched`, with the range
-        `low` to `high` over subsamples), whether the metric is `size_robust`, and the
-        `reading` in a word: "size" (at least half of the gap goes away at equal size,
-        and the rest is within the range of subsamples), "chance" (within that range),
-        "remains" (beyond it), "reverses" (beyond it with the other sign), "equal size"
-        (the larger group has less than twice the matched size, so that its subsamples
-        scatter too little to judge by), or "not estimable".
+        One row per metric and pair of groups: the pair `furthest` apart on "all rows"
+        and that at "equal size", or the same at "both". The group that is `lowest` and
+        the one that is `highest` on all rows; their difference there (`naive`) and at
+        an equal `size` (`size_matched`), which is that of the smaller one of the two,
+        or the one asked for; the range `low` to `high` that chance makes of it: that
+        of 95 % of the subsamples, widened for the rows that they share. Whether the
+        metric is `size_robust`, and the `reading` in a word: "size" (at least half of
+        the gap goes away at equal size, and the range of the rest includes 0),
+        "chance" (the range includes 0), "remains" (it does not), "reverses" (it does
+        not, and the sign is the other one), "equal size" (the larger group has less
+        than 1.25 times the matched size: its subsamples share too many rows to tell
+        chance), "not matched" (for ``size_match=None``), or "not estimable".
     features : list of str
         Names of the sensitive features.
     matched_size : int or None
-        Rows of each group at matched sizes.
+        Rows of the subsamples in `values`.
     n_resamples : int
         Subsamples of each larger group.
+    n_left_out : int
+        Rows that are in no group, because it is missing (``missing="drop"``) or
+        because their weight is zero.
 
     Examples
     --------
@@ -56,6 +63,7 @@ class AuditResult:
     features: list[str]
     matched_size: int | None
     n_resamples: int
+    n_left_out: int = 0
 
     def summary(self) -> str:
         """
@@ -81,6 +89,7 @@ class AuditResult:
             "features": self.features,
             "matched_size": self.matched_size,
             "n_resamples": self.n_resamples,
+            "n_left_out": self.n_left_out,
             "groups": _records(self.groups),
             "values": _records(self.values),
             "gaps": _records(self.gaps),
@@ -95,8 +104,6 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(v) for v in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
@@ -104,20 +111,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return None if value is pd.NA else str(value)
-
-
-def reading(
-    naive: float, matched: float, low: float, high: float, *, size_robust: bool
-) -> str:
-    """What a gap amounts to, in one word; see `AuditResult.gaps`."""
-    if low > 0.0:
-        return "remains"
-    if high < 0.0:
-        return "reverses"
-    # What goes away at equal size was size; what stays but includes 0 may be chance.
-    return "size" if matched <= naive / 2.0 and not size_robust else "chance"
-
-
-def is_size_robust(metric: str) -> bool:
-    """Whether groups of unequal size may be compared by a metric as they are."""
-    return METRICS[metric].size_robust

@@ -1,6 +1,7 @@
 """Audit of scores that already exist."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,9 +22,21 @@ from .._validation import (
 from ..metrics._registry import METRICS
 from ..metrics._resampled import replicate_values
 from ..resampling import subsample_clusters, subsample_counts
-from ._result import AuditResult, is_size_robust, reading
+from ._result import AuditResult
+from ._tables import (
+    Cell,
+    Evaluated,
+    Pair,
+    feature_columns,
+    furthest_apart,
+    gap_table,
+    group_names,
+    tidy,
+    value_table,
+)
 
-Floats = NDArray[np.float64]
+# The 2.5 and 97.5 % points of fewer subsamples would be their extremes.
+FEWEST_RESAMPLES = 40
 
 DEFAULT_METRICS = (
     "roc_auc",
@@ -73,9 +86,10 @@ def audit_scores(
         whole, and the size-robust metrics leave pairs within a cluster out.
     size_match : "smallest", int or None, default="smallest"
         Number of rows at which groups are compared: that of the smallest group that
-        can be used, a number, or no comparison at matched sizes.
+        can be used, a number (smaller groups are then not compared), or no comparison
+        at matched sizes.
     n_resamples : int, default=1000
-        Subsamples of each larger group.
+        Subsamples of each larger group, at least 40.
     min_group_size : int, default=10
         Groups with fewer rows are reported as not estimable.
     missing : {"raise", "own_group", "drop"}, default="raise"
@@ -111,7 +125,9 @@ def audit_scores(
     Larger groups are subsampled without replacement, `n_resamples` times, and the mean
     is reported. The range over subsamples is not a confidence interval: it shows what
     the larger group would look like if it were small. A gap whose range includes 0 is
-    what sample size and chance make of equally calibrated groups [1]_.
+    what sample size and chance can make of equally calibrated groups [1]_; that does
+    not exclude a true difference. Two groups are compared at the size of the smaller
+    one of the two, even where a third group is smaller still.
 
     References
     ----------
@@ -134,7 +150,7 @@ def audit_scores(
     ['size']
     """
     names = _check_metrics(metrics)
-    _check_counts(size_match, n_resamples, min_group_size)
+    _check_options(size_match, n_resamples, min_group_size)
     rows = check_scored_rows(
         y_true,
         y_prob,
@@ -145,38 +161,44 @@ def audit_scores(
     n_given = len(as_1d(y_true, "y_true"))
     groups = encode_groups(sensitive_features, n_given, missing=missing)
     parts = _split(rows, groups)
-    group_table = _group_table(parts, min_group_size)
-    usable = [k for k, r in zip(parts, group_table["reason"], strict=True) if not r]
-    smallest = min((len(parts[k]) for k in usable), default=0)
-    size = smallest if size_match == "smallest" else size_match
-    matched_size = int(size) if size and len(usable) > 1 else None
-    draws, values = {}, []
-    seeds = child_seeds(random_state, len(parts))
-    bar = tqdm(parts.items(), desc="groups", disable=_quiet(progress), leave=False)
-    for (label, part), seed, reason in zip(
-        bar, seeds, group_table["reason"], strict=True
-    ):
-        naive, matched, records = _audit_group(
-            part, names, matched_size, n_resamples, seed, reason, n_jobs
+    reasons = {k: _unusable(part, min_group_size) for k, part in parts.items()}
+    size = _matched_size(size_match, parts, reasons)
+    samplers = {
+        label: _Sampler(
+            SortedScores.from_rows(part, frequency=rows.weights_are_counts),
+            n_resamples,
+            seed,
+            n_jobs,
         )
-        draws[label] = naive, matched
-        values += [{"group": label, **record} for record in records]
-    sizes = {label: len(part) for label, part in parts.items()}
-    gaps = [_gap(name, draws, sizes, matched_size) for name in names]
+        for (label, part), seed in zip(
+            parts.items(), child_seeds(random_state, len(parts)), strict=True
+        )
+    }
+    evaluated = {label: Evaluated(len(p), reasons[label]) for label, p in parts.items()}
+    usable = [label for label, reason in reasons.items() if reason is None]
+    for label in tqdm(usable, desc="groups", disable=_quiet(progress), leave=False):
+        group = evaluated[label]
+        for rows_drawn in {group.n, size or group.n}:
+            group.at[rows_drawn] = samplers[label].cells(names, rows_drawn)
+    pairs = {name: furthest_apart(name, evaluated, size) for name in names}
+    sizes = _pair_sizes(pairs, evaluated, size_match)
+    _complete(pairs, sizes, evaluated, samplers)
+    shown = group_names(list(parts))
     return AuditResult(
-        group_table,
-        pd.DataFrame(values),
-        pd.DataFrame(gaps),
+        _group_table(parts, reasons, shown, groups.names),
+        value_table(names, evaluated, shown, size),
+        gap_table(pairs, evaluated, shown, sizes),
         groups.names,
-        matched_size,
+        size,
         n_resamples,
+        n_given - sum(len(part) for part in parts.values()),
     )
 
 
 def _check_metrics(metrics: Sequence[str] | None) -> list[str]:
-    names = list(DEFAULT_METRICS if metrics is None else metrics)
     if isinstance(metrics, str):
-        names = [metrics]
+        metrics = [metrics]
+    names = list(dict.fromkeys(DEFAULT_METRICS if metrics is None else metrics))
     unknown = [name for name in names if name not in METRICS]
     if unknown or not names:
         raise ValueError(
@@ -186,19 +208,25 @@ def _check_metrics(metrics: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _check_counts(
+def _check_options(
     size_match: str | int | None, n_resamples: int, min_group_size: int
 ) -> None:
-    named = {"n_resamples": n_resamples, "min_group_size": min_group_size}
+    named = [
+        ("n_resamples", n_resamples, FEWEST_RESAMPLES),
+        ("min_group_size", min_group_size, 1),
+    ]
     if isinstance(size_match, str) and size_match != "smallest":
         raise ValueError(
             f"size_match must be 'smallest', an int or None; got {size_match!r}"
         )
     if size_match is not None and not isinstance(size_match, str):
-        named["size_match"] = size_match
-    for name, value in named.items():
-        if not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name} must be a positive integer; got {value!r}")
+        named.append(("size_match", size_match, 1))
+    for name, value, least in named:
+        integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not integer or value < least:
+            raise ValueError(
+                f"{name} must be an integer of at least {least}; got {value!r}"
+            )
 
 
 def _quiet(progress: bool | None) -> bool | None:
@@ -213,75 +241,103 @@ def _split(rows: ScoredRows, groups: Groups) -> dict[Any, ScoredRows]:
         label: rows.take(np.flatnonzero(codes == c))
         for c, label in enumerate(groups.labels)
     }
-    return {label: part for label, part in parts.items() if len(part)}
-
-
-def _group_table(parts: dict[Any, ScoredRows], min_group_size: int) -> pd.DataFrame:
-    records = []
-    for label, part in parts.items():
-        reason = None
-        if len(part) < min_group_size:
-            reason = f"fewer than {min_group_size} rows"
-        elif part.clusters is not None and len(np.unique(part.clusters)) < 2:
-            reason = "one cluster only"
-        records.append(
-            {
-                "group": label,
-                "n": len(part),
-                "positives": int(part.y.sum()),
-                "clusters": None
-                if part.clusters is None
-                else len(np.unique(part.clusters)),
-                "reason": reason,
-            }
+    found = {label: part for label, part in parts.items() if len(part)}
+    if not found:
+        raise ValueError(
+            "sensitive_features gives no row a group: all values are missing"
         )
-    return pd.DataFrame(records).astype({"clusters": "Int64", "reason": object})
+    return found
 
 
-def _audit_group(
-    part: ScoredRows,
-    names: list[str],
-    matched_size: int | None,
-    n_resamples: int,
-    seed: np.random.SeedSequence,
-    reason: str | None,
-    n_jobs: int | None,
-) -> tuple[dict[str, float], dict[str, Floats], list[dict[str, Any]]]:
-    """Values of a group on all rows, on every subsample, and as table rows."""
-    kernels = {name: METRICS[name].kernel for name in names}
-    if reason:
-        undefined = dict.fromkeys(names, np.nan)
-        return (
-            undefined,
-            {},
-            [
-                _record(name, "naive", len(part), np.array([np.nan]), reason)
-                for name in names
-            ],
-        )
-    scores = SortedScores.from_rows(part, frequency=part.weights_are_counts)
-    naive = {name: kernel(scores) for name, kernel in kernels.items()}
-    records = [
-        _record(name, "naive", len(part), naive[name], _reason(name, scores))
-        for name in names
-    ]
-    matched: dict[str, Floats] = {}
-    if matched_size is not None and matched_size < len(part):
-        matched = replicate_values(
-            scores,
-            kernels,
-            partial(_draw, scores, matched_size),
-            n_resamples,
-            random_state=np.random.default_rng(seed),
-            n_jobs=n_jobs,
-        )
-    elif matched_size is not None:
-        matched = naive
-    records += [
-        _record(name, "size_matched", matched_size or 0, draws, _reason(name, scores))
-        for name, draws in matched.items()
-    ]
-    return {name: float(v[0]) for name, v in naive.items()}, matched, records
+def _unusable(part: ScoredRows, min_group_size: int) -> str | None:
+    """Reason why nothing is estimated in a group, or None."""
+    if len(part) < min_group_size:
+        return f"fewer than {min_group_size} rows"
+    if part.clusters is not None and len(np.unique(part.clusters)) < 2:
+        return "one cluster only"
+    return None
+
+
+def _matched_size(
+    size_match: str | int | None,
+    parts: dict[Any, ScoredRows],
+    reasons: dict[Any, str | None],
+) -> int | None:
+    if size_match is None:
+        return None
+    if not isinstance(size_match, str):
+        return int(size_match)
+    sizes = [len(part) for label, part in parts.items() if reasons[label] is None]
+    return min(sizes) if len(sizes) > 1 else None
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    """Metrics on the subsamples of a group."""
+
+    scores: SortedScores
+    n_resamples: int
+    seed: np.random.SeedSequence
+    n_jobs: int | None
+
+    def cells(self, names: Iterable[str], size: int) -> dict[str, Cell]:
+        """Each metric on subsamples of `size` rows, or on all rows if they are it."""
+        kernels = {name: METRICS[name].kernel for name in names}
+        n = len(self.scores)
+        if size > n:
+            short = f"fewer than {size} rows"
+            return {name: Cell(np.array([np.nan]), short) for name in kernels}
+        if size == n:
+            draws = {name: kernel(self.scores) for name, kernel in kernels.items()}
+        else:
+            draws = replicate_values(
+                self.scores,
+                kernels,
+                partial(_draw, self.scores, size),
+                self.n_resamples,
+                random_state=np.random.default_rng(self.seed),
+                n_jobs=self.n_jobs,
+            )
+        return {
+            name: Cell(values, _reason(name, self.scores))
+            for name, values in draws.items()
+        }
+
+
+def _pair_sizes(
+    pairs: dict[str, dict[Pair, str]],
+    groups: dict[Any, Evaluated],
+    size_match: str | int | None,
+) -> dict[Pair, int]:
+    """Rows at which each pair is compared: those of its smaller group, or as given."""
+    if size_match is None:
+        return {}
+    return {
+        pair: min(groups[label].n for label in pair)
+        if isinstance(size_match, str)
+        else int(size_match)
+        for its_pairs in pairs.values()
+        for pair in its_pairs
+    }
+
+
+def _complete(
+    pairs: dict[str, dict[Pair, str]],
+    sizes: dict[Pair, int],
+    groups: dict[Any, Evaluated],
+    samplers: dict[Any, _Sampler],
+) -> None:
+    """Draw what the pairs need beyond the smallest group's size."""
+    wanted: dict[tuple[Any, int], list[str]] = {}
+    for name, its_pairs in pairs.items():
+        for pair in its_pairs:
+            size = sizes.get(pair)
+            for label in pair:
+                if size and name not in groups[label].at.get(size, {}):
+                    wanted.setdefault((label, size), []).append(name)
+    for (label, size), names in wanted.items():
+        cells = samplers[label].cells(dict.fromkeys(names), size)
+        groups[label].at.setdefault(size, {}).update(cells)
 
 
 def _draw(
@@ -298,84 +354,25 @@ def _reason(name: str, scores: SortedScores) -> str | None:
     return requirement(scores) if requirement else None
 
 
-def _record(
-    name: str, sampling: str, size: int, draws: Floats, reason: str | None
-) -> dict[str, Any]:
-    estimable = draws[np.isfinite(draws)]
-    several = len(draws) > 1
-    if not estimable.size:
-        reason = reason or "not estimable in any subsample"
-    elif several and len(estimable) < len(draws):
-        reason = f"estimable in {len(estimable)} of {len(draws)} subsamples only"
-    else:
-        reason = None
-    low, high = (
-        np.quantile(estimable, [0.025, 0.975])
-        if several and estimable.size
-        else (
-            np.nan,
-            np.nan,
+def _group_table(
+    parts: dict[Any, ScoredRows],
+    reasons: dict[Any, str | None],
+    shown: dict[Any, Any],
+    features: list[str],
+) -> pd.DataFrame:
+    columns = feature_columns(features)
+    records = []
+    for label, part in parts.items():
+        levels = label if len(features) > 1 else ()
+        clusters = pd.NA if part.clusters is None else len(np.unique(part.clusters))
+        records.append(
+            {"group": shown[label]}
+            | dict(zip(columns, levels, strict=True))
+            | {
+                "n": len(part),
+                "positives": int(part.y.sum()),
+                "clusters": clusters,
+                "reason": reasons[label],
+            }
         )
-    )
-    return {
-        "metric": name,
-        "sampling": sampling,
-        "size": size,
-        "value": float(estimable.mean()) if estimable.size else np.nan,
-        "low": float(low),
-        "high": float(high),
-        "reason": reason,
-    }
-
-
-def _gap(
-    name: str,
-    draws: dict[Any, tuple[dict[str, float], dict[str, Floats]]],
-    sizes: dict[Any, int],
-    matched_size: int | None,
-) -> dict[str, Any]:
-    """Difference between the groups that are furthest apart on all rows."""
-    naive = {k: v[0][name] for k, v in draws.items() if np.isfinite(v[0][name])}
-    record: dict[str, Any] = {
-        "metric": name,
-        "lowest": None,
-        "highest": None,
-        "naive": np.nan,
-        "size_matched": np.nan,
-        "low": np.nan,
-        "high": np.nan,
-        "size_robust": is_size_robust(name),
-        "reading": "not estimable",
-    }
-    if len(naive) < 2:
-        return record
-    lowest, highest = (
-        min(naive, key=naive.__getitem__),
-        max(naive, key=naive.__getitem__),
-    )
-    record |= {
-        "lowest": lowest,
-        "highest": highest,
-        "naive": naive[highest] - naive[lowest],
-    }
-    top, bottom = draws[highest][1].get(name), draws[lowest][1].get(name)
-    if matched_size is None or top is None or bottom is None:
-        return record
-    difference = top - bottom
-    difference = difference[np.isfinite(difference)]
-    if difference.size:
-        low, high = np.quantile(difference, [0.025, 0.975])
-        matched = float(difference.mean())
-        record |= {"size_matched": matched, "low": low, "high": high}
-        # Subsamples scatter like fresh samples only while they leave most rows out.
-        if max(sizes[lowest], sizes[highest]) < 2 * matched_size:
-            record["reading"] = "equal size"
-        else:
-            record["reading"] = reading(
-                record["naive"],
-                matched,
-                low,
-                high,
-                size_robust=record["size_robust"],
-            )
-    return record
+    return tidy(records).astype({"clusters": "Int64"})

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,149 +10,103 @@ import pandas as pd
 
 from ..metrics._registry import METRICS
 
+# Lines wider than this make names of groups be cut, and numbered.
+WIDTH = 100
+FULL_NAME_WIDTH = 34
+CUT_NAME_WIDTH = 22
 
-def summary(result: Any) -> str:
-    """Tables and sentences of an `AuditResult`."""
-    parts = [_groups(result), _values(result), _gaps(result), _sentences(result)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def group_name(label: Any) -> str:
-    """Readable name of a group; intersections are joined."""
-    if isinstance(label, tuple):
-        return " & ".join(str(part) for part in label)
-    return str(label)
-
-
-def _groups(result: Any) -> str:
-    total = int(result.groups["n"].sum())
-    positives = int(result.groups["positives"].sum())
-    title = (
-        f"{total:,} rows, {positives:,} positive ({positives / total:.1%}), by "
-        f"{' and '.join(result.features)}"
-    )
-    header = ["group", "rows", "positive", "clusters", ""]
-    rows = [
-        [
-            group_name(row.group),
-            f"{row.n:,}",
-            f"{row.positives:,} ({row.positives / row.n:.1%})",
-            "" if row.clusters is pd.NA else f"{row.clusters:,}",
-            f"not estimable: {row.reason}" if row.reason else "",
-        ]
-        for row in result.groups.itertuples()
-    ]
-    return title + "\n" + table([header, *rows], left={0, 4})
-
-
-def _values(result: Any) -> str:
-    matched = result.matched_size
-    header = ["metric", "group", "all rows", ""]
-    if matched:
-        header[3:] = [f"{matched:,} rows", "95 % of subsamples", ""]
-    rows: list[list[str]] = [header]
-    for (metric, _), part in result.values.groupby(["metric", "group"], sort=False):
-        by_sampling = part.set_index("sampling")
-        naive = by_sampling.loc["naive"]
-        row = [
-            METRICS[metric].label,
-            group_name(naive["group"]),
-            number(naive["value"]),
-        ]
-        note = naive["reason"]
-        if matched and "size_matched" in by_sampling.index:
-            cut = by_sampling.loc["size_matched"]
-            spread = np.isfinite(cut["low"])
-            row += [
-                number(cut["value"]),
-                f"{number(cut['low'])} to {number(cut['high'])}" if spread else "",
-            ]
-            note = note or cut["reason"]
-        elif matched:
-            row += ["", ""]
-        rows.append([*row, f"({note})" if note else ""])
-    order = {METRICS[m].label: i for i, m in enumerate(result.gaps["metric"])}
-    rows[1:] = sorted(rows[1:], key=lambda row: order[row[0]])
-    return table(_blank_repeats(rows), left={0, 1, len(header) - 1})
-
-
-def _blank_repeats(rows: list[list[str]]) -> list[list[str]]:
-    """Name a metric once, on its first row."""
-    out, last = [], None
-    for row in rows:
-        out.append(row if row[0] != last else ["", *row[1:]])
-        last = row[0]
-    return out
-
-
-def _gaps(result: Any) -> str:
-    """Table of the differences between the groups that are furthest apart."""
-    size = f"{result.matched_size or 0:,} rows"
-    rows = [["gap", "between", "all rows", size, "95 % of subsamples", "reading"]]
-    for gap in result.gaps.itertuples():
-        row = [METRICS[gap.metric].label, "", "", "", "", "not estimable"]
-        if gap.lowest is not None:
-            names = f"{group_name(gap.highest)} - {group_name(gap.lowest)}"
-            row[1:3] = [names, number(gap.naive)]
-            row[5] = ""
-        if gap.reading != "not estimable":
-            row[3:5] = [
-                number(gap.size_matched),
-                f"{number(gap.low)} to {number(gap.high)}",
-            ]
-            row[5] = READINGS[gap.reading]
-        rows.append(row)
-    return table(rows, left={0, 1, 5})
-
+# These metrics are differences or squares; their values are small.
+FOUR_DECIMALS = {
+    "squared_calibration_error",
+    "kernel_calibration_error",
+    "calibration_loss_log_loss",
+    "calibration_loss_brier",
+}
 
 READINGS = {
-    "size": "only sample size",
+    "size": "explained by size",
     "chance": "within chance",
-    "remains": "not explained by size",
-    "reverses": "reversed at equal size",
-    "equal size": "sizes too close to tell",
+    "remains": "more than size",
+    "reverses": "reverses",
+    "equal size": "sizes too close",
+    "not matched": "",
     "not estimable": "not estimable",
 }
 
 SENTENCES = {
     "size": (
-        "the gap is only sample size. These metrics change with the number of rows; "
-        "with {size:,} rows in each group the difference is no more than chance."
+        "sample size alone explains the {gap}. {metrics} on the number of rows: with "
+        "{size} in each group most of {it} is gone, and the rest is within chance."
     ),
     "chance": (
-        "the gap is within what chance makes of {size:,} rows; that neither shows nor "
+        "the {gap} {is} within what chance makes of {size}; that neither shows nor "
         "excludes a true difference."
     ),
     "remains": (
-        "the gap is there with {size:,} rows in each group too, beyond what "
-        "subsampling makes of it: sample size does not explain it."
+        "the {gap} {is} there with {size} in each group too, and the range of chance "
+        "excludes 0: sample size does not explain {it}."
     ),
     "reverses": (
-        "with {size:,} rows in each group the difference has the other sign, beyond "
-        "what subsampling makes of it: on all rows, sample size hides it."
+        "with {size} in each group the difference has the other sign, and the range of "
+        "chance excludes 0: on all rows, sample size hides it."
     ),
     "equal size": (
         "the groups are so close in size that sample size hardly matters, and that "
         "subsamples cannot show how much is chance."
     ),
-    "not estimable": "no comparison at matched sizes; the tables give the reasons.",
+    "not matched": "groups were compared on all their rows only. {unequal}",
+    "not estimable": "no comparison at equal size; the tables say why.",
 }
 
 
-def _sentences(result: Any) -> str:
-    """What the table of gaps says, one sentence a kind of reading."""
-    lines = []
-    for kind, sentence in SENTENCES.items():
-        gaps = result.gaps[result.gaps["reading"] == kind]
-        if len(gaps):
-            labels = join([METRICS[name].label for name in gaps["metric"]])
-            lines.append(f"- {labels}: {sentence.format(size=result.matched_size)}")
-    if result.matched_size:
-        lines.append(
-            "  A range over subsamples shows how far groups of this size scatter; it "
-            "is not a confidence interval, and no test was made."
-        )
-    return "\n".join(textwrap.fill(line, 88, subsequent_indent="  ") for line in lines)
+@dataclass(frozen=True)
+class Names:
+    """Names of the groups: as they are, for a table, and for a table of pairs."""
+
+    full: dict[Any, str]
+    cut: dict[Any, str]
+    brief: dict[Any, str]
+
+
+def summary(result: Any) -> str:
+    """Tables and sentences of an `AuditResult`."""
+    names = {label: str(label) for label in result.groups["group"]}
+    text = _compose(result, Names(names, names, names))
+    if max(map(len, text.splitlines())) <= WIDTH:
+        return text
+    brief = {label: f"[{i}]" for i, label in enumerate(names, 1)}
+    numbered = {label: f"{brief[label]} {name}" for label, name in names.items()}
+    return _compose(
+        result,
+        Names(
+            {label: shorten(name, FULL_NAME_WIDTH) for label, name in numbered.items()},
+            {label: shorten(name, CUT_NAME_WIDTH) for label, name in numbered.items()},
+            brief,
+        ),
+    )
+
+
+def _compose(result: Any, names: Names) -> str:
+    usable = int(result.groups["reason"].isna().sum())
+    parts = [_groups(result, names)]
+    if usable:
+        parts.append(_values(result, names))
+    if usable > 1:
+        parts += [_gaps(result, names), _sentences(result)]
+    else:
+        which = "only one group" if usable else "no group"
+        parts.append(f"There is nothing to compare: {which} can be used.")
+    return "\n\n".join(parts)
+
+
+def shorten(text: str, width: int) -> str:
+    """Text cut to a width, with dots in place of what is missing."""
+    return text if len(text) <= width else text[: width - 3].rstrip() + "..."
+
+
+def plural(n: int, noun: str) -> str:
+    """Number and noun: 1 row, 1,494 rows."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def join(names: list[str]) -> str:
@@ -161,12 +116,149 @@ def join(names: list[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def number(value: float) -> str:
-    """Three significant digits of a metric's value, or the word for NaN."""
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} ({part / whole:.1%})".replace("%", " %")
+
+
+def _groups(result: Any, names: Names) -> str:
+    total, positives = (int(result.groups[c].sum()) for c in ("n", "positives"))
+    title = (
+        f"{plural(total, 'row')}, {_share(positives, total)} positive, by "
+        f"{join(result.features)}"
+    )
+    if result.n_left_out:
+        verb = "was" if result.n_left_out == 1 else "were"
+        title += (
+            f"\n{plural(result.n_left_out, 'row')} without a group or of weight zero "
+            f"{verb} left out"
+        )
+    rows = [["group", "rows", "positive", "clusters", ""]]
+    for row in result.groups.itertuples():
+        rows.append(
+            [
+                names.full[row.group],
+                f"{row.n:,}",
+                _share(row.positives, row.n),
+                "" if row.clusters is pd.NA else f"{row.clusters:,}",
+                f"not used: {row.reason}" if row.reason else "",
+            ]
+        )
+    return title + "\n\n" + table(rows, left={0, 4})
+
+
+def _values(result: Any, names: Names) -> str:
+    """Table of each metric in each group that can be used."""
+    usable = result.groups.loc[result.groups["reason"].isna(), "group"]
+    cells = {(v.metric, v.sampling, v.group): v for v in result.values.itertuples()}
+    header = ["metric", "group", "all rows"]
+    if result.matched_size:
+        header += [plural(result.matched_size, "row"), "95 % of subsamples"]
+    rows, notes = [header], dict[str, int]()
+    for metric in result.gaps["metric"].unique():
+        label = METRICS[metric].label
+        for group in usable:
+            found = [
+                cells[metric, sampling, group]
+                for sampling in ("naive", "size_matched")
+                if (metric, sampling, group) in cells
+            ]
+            row = [label, names.cut[group], *(number(c.value, metric) for c in found)]
+            label = ""
+            if len(found) == 2:
+                row.append(spread(found[1], metric))
+            note = next((c.reason for c in found if c.reason), None)
+            if note:
+                row.append(f"({notes.setdefault(note, len(notes) + 1)})")
+            rows.append(row)
+    footer = [f"({i}) {note}" for note, i in notes.items()]
+    return "\n".join([table(rows, left={0, 1, len(header)}), *footer])
+
+
+def _gaps(result: Any, names: Names) -> str:
+    """Table of the differences between the groups that are furthest apart."""
+    sizes = result.gaps["size"].dropna().unique()
+    header = ["gap", "between", "all rows"]
+    if result.matched_size:
+        equal = plural(sizes[0], "row") if len(sizes) == 1 else "equal size"
+        header += [equal, "range of chance", "rows", "reading"]
+    rows, last = [header], None
+    for gap in result.gaps.itertuples():
+        row = ["" if gap.metric == last else METRICS[gap.metric].label, "", ""]
+        last = gap.metric
+        if gap.lowest is not None:
+            row[1] = f"{names.brief[gap.highest]} - {names.brief[gap.lowest]}"
+            row[2] = number(gap.naive, gap.metric)
+        if result.matched_size:
+            matched = np.isfinite(gap.size_matched)
+            row += [
+                number(gap.size_matched, gap.metric) if matched else "",
+                spread(gap, gap.metric),
+                f"{gap.size:,}" if matched and len(sizes) > 1 else "",
+                READINGS[gap.reading],
+            ]
+        rows.append(row)
+    return table(rows, left={0, 1, 6})
+
+
+def _sentences(result: Any) -> str:
+    """What the table of gaps says, one sentence a kind of reading."""
+    lines = []
+    for kind, sentence in SENTENCES.items():
+        gaps = result.gaps[result.gaps["reading"] == kind]
+        if len(gaps):
+            labels = list(dict.fromkeys(METRICS[m].label for m in gaps["metric"]))
+            text = sentence.format(**_forms(result, gaps))
+            lines.append(f"- {join(labels)}: {text}")
+    if result.matched_size:
+        lines.append(
+            "- The ranges come from subsamples and show how far groups of this size "
+            "scatter. They are not confidence intervals, and no test was made."
+        )
+    return "\n".join(textwrap.fill(line, 88, subsequent_indent="  ") for line in lines)
+
+
+def _forms(result: Any, gaps: pd.DataFrame) -> dict[str, str]:
+    """Words of a sentence that depend on how many metrics it is about."""
+    one = len(gaps) == 1
+    biased = list(
+        dict.fromkeys(
+            METRICS[m].label for m in gaps.loc[~gaps["size_robust"], "metric"]
+        )
+    )
+    unequal = ""
+    if biased:
+        verb = "depends" if len(biased) == 1 else "depend"
+        unequal = (
+            f"{join(biased)} {verb} on the number of rows: where the groups differ in "
+            "size, so would equally calibrated ones."
+        )
+    sizes = gaps["size"].dropna().unique()
+    return {
+        "gap": "gap" if one else "gaps",
+        "is": "is" if one else "are",
+        "it": "it" if one else "them",
+        "metrics": "This metric depends" if one else "These metrics depend",
+        "size": plural(sizes[0], "row") if len(sizes) == 1 else "equally many rows",
+        "unequal": unequal,
+    }
+
+
+def number(value: float, metric: str) -> str:
+    """Value of a metric; a space stands for a decimal not shown, to align points."""
     if not np.isfinite(value):
         return "inf" if np.isinf(value) else "not estimable"
-    # Adding 0 turns -0.0000 into 0.0000.
-    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 0.0995 else f"{value:.3f}"
+    decimals = 4 if metric in FOUR_DECIMALS else 3
+    # Adding 0 turns -0.000 into 0.000.
+    text = f"{round(value, decimals) + 0.0:.{decimals}f}"
+    return text if decimals == 4 else text + " "
+
+
+def spread(cell: Any, metric: str) -> str:
+    """Range over subsamples, empty where there is none."""
+    if not np.isfinite(cell.low) or cell.low == cell.high:
+        return ""
+    low, high = (number(value, metric).strip() for value in (cell.low, cell.high))
+    return f"{low} to {high}"
 
 
 def table(rows: list[list[str]], left: Iterable[int] = ()) -> str:

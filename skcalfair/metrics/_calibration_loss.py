@@ -17,7 +17,7 @@ from .._validation import (
     check_scored_rows,
 )
 from ..exceptions import SmallSampleWarning
-from ._evaluate import recalibration, warn_undefined
+from ._evaluate import platt_or_warn, recalibration, warn_undefined
 from ._proper import brier_kernel, log_loss_kernel, log_loss_values
 from ._recalibration import optimism, recalibrated_sums
 
@@ -27,6 +27,7 @@ SCORES = ("log_loss", "brier")
 MODES = ("held_out", "cross_fit", "in_sample", "corrected")
 # Below this many rows of a class a residual bias of about +.001 was measured.
 FEW_ROWS = 10
+UNDETERMINED = "without one of the clusters the recalibration is not determined"
 
 
 @dataclass(frozen=True)
@@ -134,13 +135,17 @@ def _by_own_fit(
     scores: SortedScores, score: str, mode: str, eps: float
 ) -> CalibrationDecomposition:
     total = float(total_kernel(scores, score, eps)[0])
-    reason = recalibration(scores)
+    corrected = mode == "corrected"
+    reason = recalibration(scores, eps, clustered=corrected)
+    subtracted = 0.0
+    if corrected and reason is None:
+        subtracted = float(optimism(scores, score, eps)[0])
+        reason = UNDETERMINED if np.isnan(subtracted) else None
     if reason:
         return CalibrationDecomposition(
             score, mode, total, np.nan, np.nan, optimism=np.nan, reason=reason
         )
-    fit = scores.platt(eps)
-    subtracted = float(optimism(scores, score, eps)[0]) if mode == "corrected" else 0.0
+    fit = platt_or_warn(scores, eps)
     gain = calibration_loss_kernel(scores, score, eps, corrected=False)
     return _decompose(
         total,
@@ -186,7 +191,7 @@ def _cross_fit(
     undefined = CalibrationDecomposition(
         score, "cross_fit", total, np.nan, np.nan, optimism=np.nan
     )
-    reason = recalibration(scores)
+    reason = recalibration(scores, eps)
     if reason is None and min(np.bincount(rows.y, minlength=2)) < n_folds:
         reason = f"a class has fewer rows than the {n_folds} folds"
     if reason:
@@ -202,6 +207,8 @@ def _cross_fit(
         q[test] = sigmoid(fit.slope * x[test] + fit.intercept)
     recalibrated = np.average(_score_values(rows.y, q, score, eps), weights=w)
     excess = float(optimism(scores, score, eps, out_of_fold=True)[0])
+    if np.isnan(excess):
+        return replace(undefined, reason=UNDETERMINED)
     excess *= n_folds / (
         n_folds - 1
     )  # the maps saw (n_folds - 1) / n_folds of the rows
@@ -301,15 +308,15 @@ def calibration_decomposition(
         recalibration does not exist (one class, separable data, constant scores) its
         parts are NaN and `reason` says why.
 
-    Warns
-    -----
-    SmallSampleWarning
-        When a class has fewer than 10 rows and the correction is used.
-
     Raises
     ------
     ValueError
         For input that does not fit; the message names the argument.
+
+    Warns
+    -----
+    SmallSampleWarning
+        When a class has fewer than 10 rows and the correction is used.
 
     See Also
     --------
@@ -472,15 +479,15 @@ def calibration_loss(
         small negative values occur. NaN, with a warning that gives the reason, for one
         class, separable data or constant scores.
 
-    Warns
-    -----
-    SmallSampleWarning
-        When a class has fewer than 10 rows and the correction is used.
-
     Raises
     ------
     ValueError
         For input that does not fit; the message names the argument.
+
+    Warns
+    -----
+    SmallSampleWarning
+        When a class has fewer than 10 rows and the correction is used.
 
     See Also
     --------

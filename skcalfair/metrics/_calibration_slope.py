@@ -8,7 +8,12 @@ from scipy.optimize import brentq
 
 from .._log_odds import EPS, sigmoid
 from .._sorted_scores import SortedScores
-from ._evaluate import recalibration, sorted_scores, warn_undefined
+from ._evaluate import (
+    platt_or_warn,
+    recalibration,
+    sorted_scores,
+    warn_undefined,
+)
 
 
 @dataclass(frozen=True)
@@ -99,11 +104,11 @@ def calibration_slope_intercept(
     scores = sorted_scores(
         y_true, y_prob, pos_label=pos_label, sample_weight=sample_weight
     )
-    reason = recalibration(scores)
+    reason = recalibration(scores, eps)
     if reason:
         warn_undefined("calibration_slope_intercept", reason)
         return CalibrationSlopeIntercept(np.nan, np.nan, np.nan)
-    fit = scores.platt(eps)
+    fit = platt_or_warn(scores, eps)
     return CalibrationSlopeIntercept(
         float(fit.slope[0]), float(fit.intercept[0]), _at_unit_slope(scores, eps)
     )

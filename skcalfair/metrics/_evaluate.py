@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
-from .._log_odds import is_constant, no_maximum
+from .._log_odds import EPS, PlattFit, is_constant, no_maximum
 from .._sorted_scores import SortedScores
 from .._validation import check_frequencies, check_scored_rows
 
@@ -30,13 +30,21 @@ def two_classes(scores: SortedScores) -> str | None:
     return None
 
 
-def recalibration(scores: SortedScores) -> str | None:
-    """Reason why Platt recalibration cannot be estimated, or None."""
+def recalibration(
+    scores: SortedScores, eps: float = EPS, *, clustered: bool = True
+) -> str | None:
+    """Reason why Platt recalibration cannot be estimated, or None.
+
+    With ``clustered=False`` clusters do not matter, as without a correction.
+    """
     reason = two_classes(scores)
-    if reason is None and is_constant(scores.p):
+    x = scores.log_odds(eps)  # scores that differ may be equal once clipped
+    if reason is None and is_constant(x):
         reason = "the scores are constant"
-    if reason is None and no_maximum(scores.p, scores.y, scores.weights)[0]:
+    if reason is None and no_maximum(x, scores.y, scores.weights)[0]:
         reason = "the data are separable (a threshold splits the classes)"
+    if reason is None and clustered and scores.clusters is not None:
+        reason = pairs(scores)
     return reason
 
 
@@ -75,6 +83,18 @@ def value_or_warn(
         reason = requirement(scores) if requirement else None
         warn_undefined(name, reason or "it is undefined for these rows")
     return result
+
+
+def platt_or_warn(scores: SortedScores, eps: float) -> PlattFit:
+    """Platt fit to one sample; a ConvergenceWarning where it ran out of steps."""
+    fit = scores.platt(eps)
+    if not fit.converged[0]:
+        warnings.warn(
+            "Platt scaling did not converge: the data are almost separable",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return fit
 
 
 def warn_undefined(name: str, reason: str) -> None:

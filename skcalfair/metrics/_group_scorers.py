@@ -1,44 +1,54 @@
 """Scorers that compare groups: the gap, or the worst group, at matched sizes."""
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics._scorer import _cached_call
 from sklearn.utils._metadata_requests import MetadataRequest
 
-from .._random import RandomStateLike
+from .._random import RandomStateLike, child_seeds, seed_sequence
 from .._sorted_scores import SortedScores
-from .._validation import ScoredRows, check_scored_rows, encode_groups
+from .._validation import (
+    ScoredRows,
+    as_probabilities,
+    check_scored_rows,
+    encode_groups,
+)
 from ..exceptions import GroupScoringError, NotEstimableError
 from ..resampling import subsample_counts
+from ._as_metric import as_metric
 from ._evaluate import pairs, two_classes
-from ._registry import METRICS, Metric
+from ._registry import Metric
 from ._resampled import replicate_values
-from ._scorers import _ProbabilityScorer
+from ._scorers import _ProbabilityScorer, call_text
 
 Floats = NDArray[np.float64]
 
 AGGREGATES = ("difference", "ratio", "min", "max")
+MISSING = ("raise", "own_group", "drop")
 
 
 class _GroupScorer(_ProbabilityScorer):
     """Scorer of a metric's difference, ratio, minimum or maximum over groups."""
 
-    def __init__(self, metric: Metric, **options: Any) -> None:
-        self.options = options
+    def __init__(self, title: str, metric: Metric, **options: Any) -> None:
         super().__init__(
+            title,
             metric.function or metric.kernel,
             greater_is_better=metric.greater_is_better,
             pos_label=options["pos_label"],
         )
         self.metric = metric
-        column = options["sensitive_features"]
+        self.options = options
+        routed = options["sensitive_features"] is None
         self._requests: dict[str, Any] = {
-            "sensitive_features": True if column is None else None,
+            "sensitive_features": True if routed else None,
             "sample_weight": None,
         }
 
@@ -56,7 +66,7 @@ class _GroupScorer(_ProbabilityScorer):
     ) -> float:
         """Score of a fitted estimator; higher is better."""
         return self._score(
-            _uncached,
+            partial(_cached_call, None),
             estimator,
             X,
             y_true,
@@ -66,9 +76,11 @@ class _GroupScorer(_ProbabilityScorer):
 
     def set_score_request(self, **requests: Any) -> "_GroupScorer":
         """Set which metadata the scorer receives, see scikit-learn's user guide."""
-        unknown = set(requests) - set(self._requests)
+        unknown = sorted(set(requests) - set(self._requests))
         if unknown:
-            raise TypeError(f"unexpected metadata: {sorted(unknown)}")
+            raise TypeError(
+                f"{self!r} takes no metadata {unknown}, only {list(self._requests)}"
+            )
         self._requests.update(requests)
         return self
 
@@ -77,11 +89,6 @@ class _GroupScorer(_ProbabilityScorer):
         for param, alias in self._requests.items():
             request.score.add_request(param=param, alias=alias)
         return request
-
-    def _title(self) -> str:
-        shown = {k: v for k, v in self.options.items() if v is not None}
-        text = "".join(f", {key}={value!r}" for key, value in shown.items())
-        return f"make_group_scorer({self.metric.name!r}{text})"
 
     def _score(  # type: ignore[override]
         self,
@@ -92,93 +99,93 @@ class _GroupScorer(_ProbabilityScorer):
         sample_weight: ArrayLike | None = None,
         sensitive_features: Any = None,
     ) -> float:
-        positive, p = self._positive(method_caller, estimator, X)
-        try:
+        with _same_for_all_candidates(self):
+            positive, column = self._column(estimator)
             features = self._features(X, sensitive_features)
-            groups = self._groups(y_true, p, positive, sample_weight, features)
-        except ValueError as error:
-            raise GroupScoringError(f"{self!r}: {error}") from error
-        values = self._values(groups)
-        return self._aggregate(values)
+        p = as_probabilities(self._probability(method_caller, estimator, X, column))
+        with _same_for_all_candidates(self):
+            rows = check_scored_rows(
+                y_true, p, pos_label=positive, sample_weight=sample_weight
+            )
+            groups = self._groups(rows, features, len(p))
+        return self._aggregate(self._values(groups, rows.weights_are_counts))
 
     def _features(self, X: Any, sensitive_features: Any) -> Any:
-        """Groups of the rows: routed, or a column of X."""
-        column = self.options["sensitive_features"]
+        """Groups of the rows: routed, or columns of X."""
+        named = self.options["sensitive_features"]
         if sensitive_features is not None:
             return sensitive_features
-        if column is None:
+        if named is None:
             raise ValueError(
                 "no sensitive_features arrived: enable scikit-learn's metadata routing "
                 "and pass them through params=, or name a column of a DataFrame X by "
                 "make_group_scorer(..., sensitive_features='column')"
             )
-        columns = [column] if isinstance(column, str) else list(column)
-        absent = [c for c in columns if c not in getattr(X, "columns", [])]
+        present = list(getattr(X, "columns", []))
+        absent = [c for c in named if c not in present]
         if absent:
+            what = f"columns {present}" if present else "no named columns"
             raise ValueError(
-                f"sensitive_features={column!r} must name columns of a DataFrame X; "
-                f"{absent} not found in {type(X).__name__}"
+                f"sensitive_features={named} must name columns of a DataFrame X; "
+                f"{absent} not found, the {type(X).__name__} has {what}"
             )
-        return {c: X[c] for c in columns}
+        return {c: X[c] for c in named}
 
-    def _groups(
-        self,
-        y_true: ArrayLike,
-        p: Floats,
-        positive: Any,
-        sample_weight: ArrayLike | None,
-        features: Any,
-    ) -> dict[Any, ScoredRows]:
+    def _groups(self, rows: ScoredRows, features: Any, n: int) -> dict[Any, ScoredRows]:
         """Rows of each group that can be compared, by label."""
-        rows = check_scored_rows(
-            y_true, p, pos_label=positive, sample_weight=sample_weight
-        )
-        groups = encode_groups(
-            features, len(np.asarray(p)), missing=self.options["missing"]
-        )
+        groups = encode_groups(features, n, missing=self.options["missing"])
         codes = groups.codes if rows.kept is None else groups.codes[rows.kept]
         found = {
             label: rows.take(np.flatnonzero(codes == c))
             for c, label in enumerate(groups.labels)
         }
-        problems = {label: self._problem(part) for label, part in found.items()}
+        counts = rows.weights_are_counts
+        problems = {label: self._problem(part, counts) for label, part in found.items()}
         usable = {k: part for k, part in found.items() if problems[k] is None}
         expected = self.options["labels"]
         if expected is not None:
-            wanted = list(expected)
-            bad = {k: problems.get(k, "absent") for k in wanted if k not in usable}
+            bad = {k: problems.get(k, "absent") for k in expected if k not in usable}
             if bad:
-                raise ValueError(f"groups that labels= expects cannot be used: {bad}")
-            usable = {k: usable[k] for k in wanted}
+                raise ValueError(
+                    f"groups that labels= expects cannot be used: {bad}; the groups "
+                    f"found are {list(found)}"
+                )
+            usable = {k: usable[k] for k in expected}
         if len(usable) < 2:
             reasons = {k: v for k, v in problems.items() if v}
+            why = f"; not estimable: {reasons}" if reasons else ""
             raise ValueError(
-                f"fewer than two groups can be estimated (found "
-                f"{list(found)}; not estimable: {reasons}). Use a splitter that is "
-                "stratified by group, fewer folds, or a lower min_group_size"
+                f"fewer than two groups can be estimated (found {list(found)}{why}). "
+                "Use a splitter that is stratified by group, fewer folds, or a lower "
+                "min_group_size"
             )
         return usable
 
-    def _problem(self, rows: ScoredRows) -> str | None:
+    def _problem(self, rows: ScoredRows, counts: bool) -> str | None:
         """Reason in the data, the same for every candidate, not to use a group."""
         if len(rows) < self.options["min_group_size"]:
             return (
                 f"{len(rows)} rows, fewer than "
                 f"min_group_size={self.options['min_group_size']}"
             )
-        if self.metric.requirement in (None, pairs):
+        requirement = self.metric.requirement
+        if requirement is None:
             return None
-        return two_classes(SortedScores.from_rows(rows))
+        scores = SortedScores.from_rows(rows, frequency=counts)
+        return pairs(scores) if requirement is pairs else two_classes(scores)
 
-    def _values(self, groups: dict[Any, ScoredRows]) -> Floats:
+    def _values(self, groups: dict[Any, ScoredRows], counts: bool) -> Floats:
+        """Metric of each group; `counts` says whether weights count rows."""
         smallest = min(len(rows) for rows in groups.values())
+        seeds = child_seeds(self.options["random_state"], len(groups))
         values = []
-        for label, rows in groups.items():
-            scores = SortedScores.from_rows(rows, frequency=rows.weights_are_counts)
+        for (label, rows), seed in zip(groups.items(), seeds, strict=True):
+            scores = SortedScores.from_rows(rows, frequency=counts)
             size = smallest if self.options["size_matched"] else len(rows)
-            value = self._group_value(scores, size)
+            value = self._group_value(scores, size, seed, label)
             if np.isnan(value):
-                reason = self.metric.requirement and self.metric.requirement(scores)
+                requirement = self.metric.requirement
+                reason = requirement(scores) if requirement else None
                 raise NotEstimableError(
                     f"{self!r}: not estimable in group {label!r}: "
                     f"{reason or 'undefined for these scores'}"
@@ -186,23 +193,37 @@ class _GroupScorer(_ProbabilityScorer):
             values.append(value)
         return np.array(values)
 
-    def _group_value(self, scores: SortedScores, size: int) -> float:
+    def _group_value(
+        self, scores: SortedScores, size: int, seed: np.random.SeedSequence, label: Any
+    ) -> float:
+        """Metric on all rows, or its mean over subsamples; NaN if scores forbid it."""
+        kernels = {"value": self.metric.kernel, "classes": _classes}
         if size == len(scores):
-            return float(self.metric.kernel(scores)[0])
-        draws = replicate_values(
-            scores,
-            {"value": self.metric.kernel},
-            partial(_draw, len(scores), size),
-            self.options["n_resamples"],
-            random_state=self.options["random_state"],
-        )["value"]
-        return float(np.nanmean(draws)) if np.isfinite(draws).any() else np.nan
+            found = {name: kernel(scores) for name, kernel in kernels.items()}
+        else:
+            found = replicate_values(
+                scores,
+                kernels,
+                partial(_draw, len(scores), size),
+                self.options["n_resamples"],
+                random_state=np.random.default_rng(seed),
+            )
+        values = found["value"]
+        if not np.isnan(values).all():
+            return float(np.nanmean(values))
+        if (found["classes"] < 2).all():
+            raise GroupScoringError(
+                f"{self!r}: group {label!r} has rows of one class only in all "
+                f"{len(values)} subsamples of {size} rows; use fewer folds, or raise "
+                "n_resamples"
+            )
+        return np.nan
 
     def _aggregate(self, values: Floats) -> float:
         aggregate = self.options["aggregate"]
         low, high = float(values.min()), float(values.max())
         if aggregate == "difference":
-            return -(high - low)
+            return low - high
         if aggregate == "ratio":
             if low < 0 or high == 0:
                 raise NotEstimableError(
@@ -213,15 +234,23 @@ class _GroupScorer(_ProbabilityScorer):
         return self._sign * (low if aggregate == "min" else high)
 
 
+@contextmanager
+def _same_for_all_candidates(scorer: _GroupScorer) -> Iterator[None]:
+    """Make an error that every candidate of a search would meet stop the search."""
+    try:
+        yield
+    except ValueError as error:
+        raise GroupScoringError(f"{scorer!r}: {error}") from error
+
+
+def _classes(scores: SortedScores) -> Floats:
+    """Number of classes in each replicate."""
+    positive = scores.positive_total
+    return (positive > 0).astype(float) + (positive < scores.total)
+
+
 def _draw(n: int, size: int, n_replicates: int, rng: np.random.Generator) -> NDArray:
     return subsample_counts(n, size, n_replicates, random_state=rng)
-
-
-def _uncached(estimator: Any, method: str, X: Any, pos_label: Any) -> Floats:
-    """Probability of `pos_label`, without the cache of a multimetric scorer."""
-    column = list(estimator.classes_).index(pos_label)
-    p: Floats = np.asarray(getattr(estimator, method)(X))[:, column]
-    return p
 
 
 def make_group_scorer(
@@ -255,15 +284,15 @@ def make_group_scorer(
     size_matched : bool, default=True
         Evaluate larger groups on subsamples as large as the smallest group, so that a
         difference is not only one of sample size.
-    labels : iterable, default=None
-        Groups that must be there (tuples for several features). By default those
-        found, at least two.
+    labels : list, default=None
+        Groups that must be there (tuples for several features); others are left out.
+        By default those found, at least two.
     min_group_size : int, default=10
         Groups with fewer rows are not estimable.
     sensitive_features : str or list of str, default=None
-        Column(s) of a DataFrame X that hold the groups. By default they are passed as
-        metadata named ``sensitive_features``, which the scorer requests (scikit-learn's
-        metadata routing must be enabled).
+        Column(s) of a DataFrame X that hold the groups; several columns intersect. By
+        default they are passed as metadata named ``sensitive_features``, which the
+        scorer requests (scikit-learn's metadata routing must be enabled).
     missing : {"raise", "own_group", "drop"}, default="raise"
         What to do with rows whose group is missing.
     n_resamples : int, default=200
@@ -273,7 +302,7 @@ def make_group_scorer(
     pos_label : int, float, bool or str, default=None
         Label of the positive class; by default the second of ``estimator.classes_``.
     greater_is_better : bool, default=None
-        Direction of a callable metric; known for built-in ones.
+        Direction of a callable metric, which needs it; known for built-in ones.
     **parameters : dict
         Parameters of the metric, for example ``n_bins=10``.
 
@@ -318,72 +347,65 @@ def make_group_scorer(
     >>> cross_val_score(LogisticRegression(), X, y, scoring=scorer).shape
     (5,)
     """
-    if aggregate not in AGGREGATES:
-        raise ValueError(f"aggregate must be one of {AGGREGATES}; got {aggregate!r}")
-    for name, value in (
-        ("min_group_size", min_group_size),
-        ("n_resamples", n_resamples),
-    ):
-        if not isinstance(value, (int, np.integer)) or value < 1:
+    options = {
+        "aggregate": aggregate,
+        "size_matched": size_matched,
+        "labels": _check_labels(labels),
+        "min_group_size": min_group_size,
+        "sensitive_features": _check_columns(sensitive_features),
+        "missing": missing,
+        "n_resamples": n_resamples,
+        "random_state": random_state,
+        "pos_label": pos_label,
+    }
+    _check_options(options)
+    found = as_metric(metric, greater_is_better, parameters)
+    shown = {k: v for k, v in options.items() if v is not DEFAULTS[k]} | parameters
+    title = call_text("make_group_scorer", found.name, shown)
+    return _GroupScorer(title, found, **options)
+
+
+DEFAULTS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(make_group_scorer).parameters.items()
+}
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    for name, choices in (("aggregate", AGGREGATES), ("missing", MISSING)):
+        if options[name] not in choices:
+            raise ValueError(f"{name} must be one of {choices}; got {options[name]!r}")
+    for name in ("min_group_size", "n_resamples"):
+        value = options[name]
+        integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not integer or value < 1:
             raise ValueError(f"{name} must be a positive integer; got {value!r}")
-    return _GroupScorer(
-        _as_metric(metric, greater_is_better, parameters),
-        parameters=parameters or None,
-        aggregate=aggregate,
-        size_matched=size_matched,
-        labels=None if labels is None else list(labels),
-        min_group_size=min_group_size,
-        sensitive_features=sensitive_features,
-        missing=missing,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        pos_label=pos_label,
+    if not isinstance(options["size_matched"], (bool, np.bool_)):
+        raise ValueError(
+            f"size_matched must be True or False; got {options['size_matched']!r}"
+        )
+    seed_sequence(deepcopy(options["random_state"]))
+
+
+def _check_labels(labels: Iterable[Any] | None) -> list[Any] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+        raise ValueError(f"labels must be a list of groups; got {labels!r}")
+    groups = [tuple(k) if isinstance(k, list) else k for k in labels]
+    if len(set(groups)) < 2:
+        raise ValueError(f"labels must name two groups or more; got {groups}")
+    return list(dict.fromkeys(groups))
+
+
+def _check_columns(columns: Any) -> list[Any] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, (list, tuple)) and columns:
+        return list(columns)
+    if isinstance(columns, (str, int)):
+        return [columns]
+    raise ValueError(
+        "sensitive_features must be a column name or a list of names (the values "
+        f"themselves go with the data); got {columns!r}"
     )
-
-
-def _as_metric(
-    metric: str | Callable, greater_is_better: bool | None, parameters: dict[str, Any]
-) -> Metric:
-    """Built-in metric, or a callable dressed as one."""
-    functions = {m.function: m for m in reversed(METRICS.values()) if m.function}
-    found = METRICS.get(metric) if isinstance(metric, str) else functions.get(metric)
-    if found is not None:
-        if parameters:
-            kernel = partial(found.kernel, **parameters)
-            inspect.signature(found.kernel).bind(None, **parameters)
-            found = replace(found, kernel=kernel)
-        return found
-    if not callable(metric):
-        raise ValueError(
-            f"metric must be callable or one of {sorted(METRICS)}; got {metric!r}"
-        )
-    if greater_is_better is None:
-        raise ValueError(
-            "greater_is_better must be given for a metric that is not built in"
-        )
-    name = getattr(metric, "__name__", repr(metric))
-    kernel = partial(callable_kernel, function=metric, parameters=parameters)
-    return Metric(name, name, kernel, greater_is_better, False, "both", metric)
-
-
-def callable_kernel(
-    scores: SortedScores, function: Callable, parameters: dict[str, Any]
-) -> Floats:
-    """Any ``function(y_true, y_prob)`` as a kernel: one call a replicate."""
-    weighted = "sample_weight" in inspect.signature(function).parameters
-    out = np.empty(scores.n_replicates)
-    for r in range(scores.n_replicates):
-        if scores.weights is None:
-            out[r] = function(scores.y, scores.p, **parameters)
-            continue
-        w = scores.weights[r]
-        rows = np.flatnonzero(w)
-        y, p, w = scores.y[rows], scores.p[rows], w[rows].astype(np.float64)
-        if weighted:
-            out[r] = function(y, p, sample_weight=w, **parameters)
-            continue
-        if (w != np.floor(w)).any():
-            raise ValueError(f"{function!r} takes no sample_weight, but weights came")
-        repeats = w.astype(np.intp)
-        out[r] = function(np.repeat(y, repeats), np.repeat(p, repeats), **parameters)
-    return out

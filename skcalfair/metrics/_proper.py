@@ -11,8 +11,8 @@ Floats = NDArray[np.float64]
 
 
 def log_loss_values(y: NDArray, p: Floats, eps: float = EPS) -> Floats:
-    """Cross-entropy of each row, the probability of what happened clipped at eps."""
-    return -np.log(np.maximum(np.where(y == 1, p, 1.0 - p), eps))
+    """Cross-entropy of each row, probabilities clipped to [eps, 1 - eps]."""
+    return -np.log(np.clip(np.where(y == 1, p, 1.0 - p), eps, 1.0 - eps))
 
 
 def brier_kernel(scores: SortedScores) -> Floats:

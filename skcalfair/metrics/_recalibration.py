@@ -14,6 +14,9 @@ from .._sorted_scores import SortedScores
 
 Floats = NDArray[np.float64]
 
+# A determinant this small, relative to the product of the diagonal, is rounding.
+SINGULAR = 1e-12
+
 
 @dataclass(frozen=True)
 class RecalibratedSums:
@@ -86,7 +89,7 @@ def _at_fit(z: Floats, sign: NDArray, eps: float) -> tuple[Floats, Floats, Float
     with np.errstate(over="ignore"):
         np.exp(u, out=u)
     u += 1.0
-    losses = np.minimum(np.log(u), -np.log(eps))
+    losses = np.clip(np.log(u), -np.log1p(-eps), -np.log(eps))
     likelihood = 1.0 / u
     error = 1.0 - likelihood
     return losses, error, likelihood * error
@@ -144,7 +147,7 @@ def _clustered_optimism(
     x, centre, scale = _standardised(scores, eps)
     sums = recalibrated_sums(scores, eps)
     out = np.full(scores.n_replicates, np.nan)
-    for r in np.flatnonzero(fit.converged):
+    for r in np.flatnonzero(np.isfinite(fit.slope)):
         weights = np.ones(len(x)) if scores.weights is None else scores.weights[r]
         z = fit.slope[r] * (x * scale + centre) + fit.intercept[r]
         _, error, v = _at_fit(z, 2.0 * scores.y - 1.0, eps)
@@ -152,6 +155,8 @@ def _clustered_optimism(
         j, m = _cluster_moments(
             scores.clusters, x, weights * v, signed, v * signed, sums.information[r]
         )
+        if np.isnan(j).any():
+            continue
         inverse = np.linalg.inv(sums.information[r])
         if score == "log_loss":
             out[r] = np.trace(inverse @ j) / 2.0
@@ -170,7 +175,10 @@ def _cluster_moments(
     cross: Floats,
     total_information: Floats,
 ) -> tuple[Floats, Floats]:
-    """Sums over clusters of s s' and of 2 s g', s corrected for leverage."""
+    """Sums over clusters of s s' and of 2 s g', s corrected for leverage.
+
+    NaN where the rows outside one cluster do not determine the fit.
+    """
 
     def by_cluster(values: Floats) -> NDArray:
         return np.bincount(clusters, weights=values)  # type: ignore[arg-type]
@@ -178,6 +186,10 @@ def _cluster_moments(
     h = np.stack([by_cluster(information * x**k) for k in (0, 1, 1, 2)], axis=1)
     s = np.stack([by_cluster(score), by_cluster(score * x)], axis=1)
     g = np.stack([by_cluster(cross), by_cluster(cross * x)], axis=1)
-    leverage = h.reshape(-1, 2, 2) @ np.linalg.inv(total_information)
-    s = np.asarray(np.linalg.solve(np.eye(2) - leverage, s[..., np.newaxis]))[..., 0]
+    others = total_information - h.reshape(-1, 2, 2)
+    scale = total_information[0, 0] * total_information[1, 1]
+    if (np.linalg.det(others) <= SINGULAR * scale).any():
+        return np.full((2, 2), np.nan), np.full((2, 2), np.nan)
+    # (I - H_c H^-1)^-1 = H (H - H_c)^-1
+    s = np.linalg.solve(others, s[..., np.newaxis])[..., 0] @ total_information
     return s.T @ s, 2.0 * s.T @ g

@@ -1,10 +1,15 @@
 """The table of built-in metrics: function, kernel, direction, what it needs."""
 
+import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from .._sorted_scores import SortedScores
 from ._calibration_error import (
@@ -61,9 +66,17 @@ class Metric:
         return self.name if self.greater_is_better else f"neg_{self.name}"
 
 
-def _corp_miscalibration(*args: object, **options: object) -> float:
+def _corp_miscalibration(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    pos_label: object = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Miscalibration (MCB) of the Brier score; see `corp_decomposition`."""
-    return corp_decomposition(*args, **options).miscalibration  # type: ignore[arg-type]
+    return corp_decomposition(
+        y_true, y_prob, score="brier", pos_label=pos_label, sample_weight=sample_weight
+    ).miscalibration
 
 
 _CALIBRATION, _DISCRIMINATION, _BOTH = "calibration", "discrimination", "both"
@@ -177,7 +190,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             "calibration_loss_log_loss",
-            "calibration loss (log loss)",
+            "cal. loss (log loss)",
             partial(calibration_loss_kernel, score="log_loss"),
             False,
             True,
@@ -188,7 +201,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             "calibration_loss_brier",
-            "calibration loss (Brier)",
+            "cal. loss (Brier)",
             partial(calibration_loss_kernel, score="brier"),
             False,
             True,
@@ -208,6 +221,33 @@ METRICS: dict[str, Metric] = {
         ),
     )
 }
+
+
+# What a scorer supplies by itself, or cannot know about the rows of a split.
+SUPPLIED = {"y_true", "y_prob", "pos_label", "labels", "sample_weight", "clusters"}
+
+
+def parameter_names(function: Callable, metric: Metric) -> list[str]:
+    """Parameters that a user may set on a metric's function or kernel."""
+    names = list(inspect.signature(function).parameters)
+    return [n for n in names if n not in SUPPLIED | dict(metric.parameters).keys()]
+
+
+def check_parameters(metric: Metric, parameters: dict[str, Any]) -> None:
+    """Refuse parameters of a metric before a search turns their errors into NaN."""
+    function = metric.function
+    known = parameter_names(function, metric) if function else []
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        listing = f"its parameters are {known}" if known else "it has none"
+        raise ValueError(f"{metric.name} has no parameter {unknown[0]!r}; {listing}")
+    plain = (str, bool, int, float, np.generic, type(None))
+    if function and all(isinstance(v, plain) for v in parameters.values()):
+        y = np.arange(40) % 2
+        p = 0.5 + 0.3 * np.sin(np.arange(40.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function(y, p, **dict(metric.parameters), **parameters)
 
 
 def metric_table() -> pd.DataFrame:

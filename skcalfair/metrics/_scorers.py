@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics._scorer import _BaseScorer
 
-from ._registry import METRICS
+from ._registry import METRICS, check_parameters
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +27,7 @@ class _ProbabilityScorer(_BaseScorer):
 
     def __init__(
         self,
+        title: str,
         function: Callable,
         *,
         greater_is_better: bool,
@@ -39,27 +40,39 @@ class _ProbabilityScorer(_BaseScorer):
             parameters,
             response_method="predict_proba",
         )
+        self.title = title
         self.pos_label = pos_label
 
-    def _positive(
-        self, method_caller: Callable, estimator: Any, X: Any
-    ) -> tuple[Any, Floats]:
-        """Positive label and its predicted probability."""
+    def __repr__(self) -> str:
+        return self.title
+
+    def _column(self, estimator: Any) -> tuple[Any, int]:
+        """Positive label, and the column of `predict_proba` that belongs to it."""
         classes = getattr(estimator, "classes_", None)
-        if classes is None or len(classes) != 2:
-            found = "no classes_" if classes is None else f"classes_ {list(classes)}"
+        labels = [] if classes is None else np.asarray(classes).tolist()
+        if len(labels) != 2:
+            found = f"classes_ {labels}" if labels else "no classes_"
             raise ValueError(
                 f"{self!r} needs a fitted binary classifier; "
                 f"{type(estimator).__name__} has {found}"
             )
-        positive = classes[1] if self.pos_label is None else self.pos_label
-        if positive not in list(classes):
+        positive = labels[1] if self.pos_label is None else self.pos_label
+        if positive not in labels:
             raise ValueError(
-                f"pos_label={positive!r} is not among the classes {list(classes)}"
+                f"pos_label={positive!r} is not among the classes {labels}"
             )
-        return positive, method_caller(
-            estimator, "predict_proba", X, pos_label=positive
-        )
+        return positive, labels.index(positive)
+
+    def _probability(
+        self, method_caller: Callable, estimator: Any, X: Any, column: int
+    ) -> Floats:
+        """Column of `predict_proba`, shared by the scorers that run together."""
+        # The cache of scikit-learn keeps one column a method: the one that the first
+        # scorer asked for, whatever its pos_label. Each column has its own key here.
+        method = ("predict_proba",) * (1 + column)
+        label = estimator.classes_[column]
+        p: Floats = method_caller(estimator, method, X, pos_label=label)
+        return p
 
     def _score(
         self,
@@ -69,20 +82,16 @@ class _ProbabilityScorer(_BaseScorer):
         y_true: ArrayLike,
         **kwargs: Any,
     ) -> float:
-        positive, p = self._positive(method_caller, estimator, X)
+        positive, column = self._column(estimator)
+        p = self._probability(method_caller, estimator, X, column)
         options = {**self._kwargs, **kwargs, "pos_label": positive}
-        return self._sign * self._score_func(y_true, p, **options)
+        return self._sign * float(self._score_func(y_true, p, **options))
 
-    def __repr__(self) -> str:
-        return f"<scorer {self._title()}>"
 
-    def _title(self) -> str:
-        name = getattr(self._score_func, "__name__", repr(self._score_func))
-        options = dict(self._kwargs)
-        if self.pos_label is not None:
-            options["pos_label"] = self.pos_label
-        text = "".join(f", {key}={value!r}" for key, value in options.items())
-        return ("" if self._sign > 0 else "neg_") + name.lstrip("_") + text
+def call_text(function: str, name: str, options: dict[str, Any]) -> str:
+    """A call as one would type it."""
+    shown = "".join(f", {key}={value!r}" for key, value in options.items())
+    return f"{function}({name!r}{shown})"
 
 
 def get_scorer_names() -> list[str]:
@@ -128,12 +137,17 @@ def get_scorer(scoring: str, *, pos_label: Any = None, **parameters: Any) -> Cal
     Raises
     ------
     ValueError
-        For a name that is not known.
+        For a name that is not known, or parameters that the metric refuses.
 
     See Also
     --------
     make_group_scorer : Compares groups.
     sklearn.metrics.get_scorer : The scorers of scikit-learn.
+
+    Notes
+    -----
+    Scorers that run together, as a dict in `cross_validate` or a search, share one
+    call of `predict_proba`.
 
     Examples
     --------
@@ -148,13 +162,28 @@ def get_scorer(scoring: str, *, pos_label: Any = None, **parameters: Any) -> Cal
     """
     if scoring not in SCORERS:
         raise ValueError(
-            f"{scoring!r} is not a scorer of skcalfair; choose one of "
+            f"{scoring!r} is not a scorer of skcalfair{_hint(scoring)}; choose one of "
             f"{get_scorer_names()}"
         )
     metric = SCORERS[scoring]
+    check_parameters(metric, parameters)
+    options = dict(parameters)
+    if pos_label is not None:
+        options["pos_label"] = pos_label
     return _ProbabilityScorer(
+        call_text("get_scorer", scoring, options),
         metric.function,  # type: ignore[arg-type]
         greater_is_better=metric.greater_is_better,
         pos_label=pos_label,
         **{**dict(metric.parameters), **parameters},
     )
+
+
+def _hint(scoring: Any) -> str:
+    """What may have been meant by an unknown name."""
+    if f"neg_{scoring}" in SCORERS:
+        return f" (an error or loss is negated: 'neg_{scoring}')"
+    metric = METRICS.get(scoring) if isinstance(scoring, str) else None
+    if metric is not None:  # one of those that scikit-learn has
+        return f" (scikit-learn has one: scoring={metric.name!r})"
+    return ""

@@ -241,6 +241,8 @@ def subsample_clusters(
     if size < 1:
         raise ValueError(f"size must be at least 1; got {size!r}")
     rng = generator(random_state)
+    # A code without rows must not use up the first place.
+    _, clusters = np.unique(clusters, return_inverse=True)
     sizes = np.bincount(clusters)
     out = np.empty((n_replicates, len(clusters)), dtype=np.uint8)
     for counts in out:

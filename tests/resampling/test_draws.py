@@ -147,6 +147,12 @@ def test_one_large_cluster_is_taken_all_the_same():
     np.testing.assert_array_equal(counts, [[1, 1, 1]])
 
 
+def test_codes_without_rows_take_no_place():
+    """The first cluster is taken in any case, so it must be one that has rows."""
+    counts = subsample_clusters(np.array([3, 3, 7, 7]), 1, 200, random_state=0)
+    assert set(map(tuple, counts.tolist())) == {(1, 1, 0, 0), (0, 0, 1, 1)}
+
+
 def test_single_rows_as_clusters_are_a_plain_subsample():
     expected = {
         tuple(np.isin(range(4), kept).astype(int).tolist()): 1 / 6

@@ -1,0 +1,631 @@
+"""Audit of scores: what the tables hold, and what is concluded from them."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from pandas.testing import assert_frame_equal
+
+from skcalfair.audit import AuditResult, audit_scores
+from skcalfair.audit._tables import reading, widening
+from skcalfair.datasets import fetch_ecg_readers, make_subgroup_scores
+from skcalfair.metrics import (
+    calibration_loss,
+    expected_calibration_error,
+    metric_table,
+    squared_calibration_error,
+)
+
+ECE = "expected_calibration_error"
+CE2 = "squared_calibration_error"
+
+
+def cohort(sizes, seed=0, **options):
+    return make_subgroup_scores(sizes, random_state=seed, **options).frame
+
+
+def audit(rows, by="group", **options):
+    features = rows[by] if isinstance(by, str) else {name: rows[name] for name in by}
+    defaults = {"random_state": 0, "n_resamples": 100, "metrics": [ECE, CE2]}
+    return audit_scores(
+        rows["outcome"],
+        rows["score"],
+        sensitive_features=features,
+        **(defaults | options),
+    )
+
+
+def cell(result, metric, group, sampling="size_matched"):
+    """Row of the table of values."""
+    values = result.values
+    (row,) = values[
+        (values["metric"] == metric)
+        & (values["group"] == group)
+        & (values["sampling"] == sampling)
+    ].itertuples()
+    return row
+
+
+def same(one, other):
+    for table in ("groups", "values", "gaps"):
+        assert_frame_equal(
+            getattr(one, table), getattr(other, table), check_dtype=False
+        )
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return cohort({"a": 600, "b": 90, "c": 200}, rows_per_patient=(1, 3))
+
+
+class TestValues:
+    def test_naive_values_are_the_metrics(self, rows):
+        result = audit(rows, metrics=[ECE, CE2, "calibration_loss_brier"])
+        for group, part in rows.groupby("group"):
+            y, p = part["outcome"], part["score"]
+            for metric, expected in {
+                ECE: expected_calibration_error(y, p),
+                CE2: squared_calibration_error(y, p),
+                "calibration_loss_brier": calibration_loss(y, p, score="brier"),
+            }.items():
+                found = cell(result, metric, group, "naive")
+                assert_allclose(found.value, expected)
+                assert found.size == len(part)
+                assert np.isnan([found.low, found.high]).all()
+                assert found.reason is None
+
+    @pytest.mark.parametrize("size", ["smallest", 50])
+    def test_matched_values_against_a_loop(self, rows, size):
+        result = audit(rows, n_resamples=1000, size_match=size)
+        n = 90 if size == "smallest" else size
+        assert result.matched_size == n
+        rng = np.random.default_rng(1)
+        for metric, function in {
+            ECE: expected_calibration_error,
+            CE2: squared_calibration_error,
+        }.items():
+            for group, part in rows.groupby("group"):
+                y, p = part["outcome"].to_numpy(), part["score"].to_numpy()
+                draws = np.array(
+                    [
+                        function(y[i], p[i])
+                        for i in (
+                            rng.choice(len(y), n, replace=False) for _ in range(400)
+                        )
+                    ]
+                )
+                found = cell(result, metric, group)
+                error = draws.std() * np.sqrt(1 / 400 + 1 / 1000)
+                assert_allclose(found.value, draws.mean(), atol=4 * error + 1e-12)
+                if len(part) > n:
+                    low, high = np.quantile(draws, [0.025, 0.975])
+                    assert_allclose(found.low, low, atol=draws.std() / 2)
+                    assert_allclose(found.high, high, atol=draws.std() / 2)
+
+    def test_the_smallest_group_is_not_drawn_from(self, rows):
+        result = audit(rows)
+        for metric in (ECE, CE2):
+            naive = cell(result, metric, "b", "naive")
+            matched = cell(result, metric, "b")
+            assert matched.value == naive.value
+            assert np.isnan([matched.low, matched.high]).all()
+
+    def test_whole_clusters_are_drawn(self, rows):
+        result = audit(rows, clusters=rows["patient"], n_resamples=400)
+        clusters = rows.groupby("group")["patient"].nunique()
+        assert result.groups["clusters"].tolist() == clusters.tolist()
+        part = rows[rows["group"] == "a"]
+        y, p = part["outcome"].to_numpy(), part["score"].to_numpy()
+        patients = part["patient"].to_numpy()
+        rng = np.random.default_rng(1)
+        draws = []
+        for _ in range(400):
+            kept = np.zeros(len(y), dtype=bool)
+            for patient in rng.permutation(np.unique(patients)):
+                its = patients == patient
+                if kept.sum() + its.sum() > 90:
+                    break
+                kept |= its
+            draws.append(expected_calibration_error(y[kept], p[kept]))
+        assert_allclose(
+            cell(result, ECE, "a").value,
+            np.mean(draws),
+            atol=4 * np.std(draws) * np.sqrt(2 / 400),
+        )
+        expected = squared_calibration_error(y, p, clusters=patients)
+        assert_allclose(cell(result, CE2, "a", "naive").value, expected)
+
+    def test_whole_weights_are_rows_where_metrics_are_concerned(self, rows):
+        w = np.random.default_rng(0).integers(0, 3, len(rows))
+        weighted = audit(rows, sample_weight=w, size_match=None)
+        repeated = audit(rows.loc[rows.index.repeat(w)], size_match=None)
+        assert_allclose(weighted.values["value"], repeated.values["value"])
+        assert weighted.groups["n"].sum() == (w > 0).sum()
+        assert weighted.n_left_out == (w == 0).sum()
+
+    def test_what_weights_mean_is_one_decision_for_all_groups(self, rows):
+        w = np.where(rows["group"] == "a", 2.0, 1.5)
+        result = audit(rows, sample_weight=w)
+        for group, part in rows.groupby("group"):
+            expected = squared_calibration_error(
+                part["outcome"],
+                part["score"],
+                sample_weight=w[part.index],
+                weights="probability",
+            )
+            assert_allclose(cell(result, CE2, group, "naive").value, expected)
+
+    def test_every_metric(self, rows):
+        names = list(metric_table().index)
+        result = audit(rows, metrics=names, n_resamples=40)
+        assert result.gaps["metric"].unique().tolist() == names
+        assert result.values["value"].notna().all()
+        assert result.values["reason"].isna().all()
+        assert len(result.values) == len(names) * 3 * 2
+        for name in names:
+            assert result.summary().count(metric_table().loc[name, "label"])
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        "convert",
+        [
+            pd.DataFrame,
+            pl.from_pandas,
+            lambda f: {name: f[name].to_numpy() for name in f},
+            lambda f: {name: f[name].tolist() for name in f},
+        ],
+        ids=["pandas", "polars", "arrays", "lists"],
+    )
+    def test_libraries(self, rows, convert):
+        given = convert(rows)
+        result = audit_scores(
+            given["outcome"],
+            given["score"],
+            sensitive_features=given["group"],
+            metrics=[ECE, CE2],
+            n_resamples=100,
+            random_state=0,
+        )
+        same(result, audit(rows))
+
+    def test_features_of_any_form(self, rows):
+        wide = rows.assign(half=rows["patient"] % 2)[["group", "half"]]
+        options = {"metrics": [ECE], "n_resamples": 40, "random_state": 0}
+        results = [
+            audit_scores(
+                rows["outcome"], rows["score"], sensitive_features=features, **options
+            )
+            for features in (wide, pl.from_pandas(wide), wide.to_dict("list"))
+        ]
+        assert results[0].features == ["group", "half"]
+        assert results[0].groups["group"].tolist()[:3] == ["a & 0", "a & 1", "b & 0"]
+        assert results[0].groups["half"].tolist() == [0, 1] * 3
+        for other in results[1:]:
+            same(results[0], other)
+
+    def test_columns_of_features_do_not_hide_those_of_the_tables(self, rows):
+        features = {"n": rows["group"], "value": rows["patient"] % 2}
+        result = audit_scores(
+            rows["outcome"], rows["score"], sensitive_features=features, metrics=[ECE]
+        )
+        assert {"n", "group_n", "group_value"} <= set(result.groups)
+        assert result.groups["n"].sum() == len(rows)
+
+    def test_names_of_intersections_differ(self, rows):
+        features = {"x": rows["group"].replace({"a": "a & b", "c": "a"})}
+        features["y"] = np.where(features["x"] == "a & b", "c", "b & c")
+        result = audit_scores(
+            rows["outcome"], rows["score"], sensitive_features=features, metrics=[ECE]
+        )
+        assert result.groups["group"].is_unique
+
+    def test_predict_proba_and_text_labels(self, rows):
+        p = np.column_stack([1 - rows["score"], rows["score"]])
+        y = np.where(rows["outcome"] == 1, "sick", "healthy")
+        options = {"metrics": [ECE, CE2], "n_resamples": 100, "random_state": 0}
+        result = audit_scores(y, p, sensitive_features=rows["group"], **options)
+        same(result, audit(rows))
+        flipped = audit_scores(
+            y, p, sensitive_features=rows["group"], pos_label="healthy", **options
+        )
+        assert (
+            flipped.groups["positives"] + result.groups["positives"]
+            == result.groups["n"]
+        ).all()
+
+    def test_groups_that_are_no_text(self, rows):
+        for values in (rows["group"] == "a", (rows["group"] == "a") + 0.5):
+            result = audit(rows.assign(group=values))
+            assert result.groups["n"].tolist() == [290, 600]
+            assert str(result.groups["group"][1]) in result.summary()
+
+    def test_missing_groups(self, rows):
+        holes = rows.assign(group=rows["group"].where(rows["group"] != "c", None))
+        with pytest.raises(ValueError, match="'group' has 200 missing values"):
+            audit(holes)
+        own = audit(holes, missing="own_group")
+        assert own.groups["group"].tolist() == ["a", "b", "missing"]
+        dropped = audit(holes, missing="drop")
+        assert dropped.groups["group"].tolist() == ["a", "b"]
+        assert (own.n_left_out, dropped.n_left_out) == (0, 200)
+        assert "200 rows without a group or of weight zero were left" in (
+            dropped.summary()
+        )
+        with pytest.raises(ValueError, match="gives no row a group"):
+            audit(rows.assign(group=None), missing="drop")
+
+    def test_a_group_that_is_called_missing(self, rows):
+        group = rows["group"].replace({"b": "missing"})
+        group = group.where(group != "c", None)
+        result = audit(rows.assign(group=group), missing="own_group")
+        assert result.groups["n"].tolist() == [600, 290]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"metrics": ["ece"]}, r"metrics must be names.*\['ece'\]"),
+            ({"metrics": []}, "metrics must be names"),
+            ({"size_match": "largest"}, "size_match must be 'smallest', an int or"),
+            ({"size_match": 0}, "size_match must be an integer of at least 1"),
+            ({"size_match": 2.5}, "size_match must be an integer"),
+            ({"n_resamples": 39}, "n_resamples must be an integer of at least 40"),
+            ({"min_group_size": 0}, "min_group_size must be an integer"),
+            ({"missing": "ignore"}, "missing must be"),
+            ({"random_state": "x"}, "random_state must be"),
+            ({"pos_label": 2}, "pos_label=2 is not among"),
+            ({"clusters": [1, 2]}, "clusters must have one value per row"),
+            ({"sample_weight": [1, 2]}, "sample_weight must have one value per row"),
+        ],
+    )
+    def test_refused(self, rows, options, message):
+        with pytest.raises(ValueError, match=message):
+            audit(rows, **options)
+
+    def test_one_metric_by_name_and_a_metric_twice(self, rows):
+        assert audit(rows, metrics=ECE).gaps["metric"].unique().tolist() == [ECE]
+        same(audit(rows, metrics=[ECE, ECE]), audit(rows, metrics=ECE))
+
+
+class TestSizes:
+    def test_equal_sizes(self):
+        rows = cohort({"a": 100, "b": 100})
+        result = audit(rows)
+        assert result.matched_size == 100
+        assert set(result.gaps["reading"]) == {"equal size"}
+        assert_allclose(result.gaps["naive"], result.gaps["size_matched"])
+        assert "so close in size" in result.summary()
+
+    def test_no_matching(self, rows):
+        result = audit(rows, size_match=None)
+        assert result.matched_size is None
+        assert set(result.values["sampling"]) == {"naive"}
+        assert set(result.gaps["reading"]) == {"not matched"}
+        text = result.summary()
+        assert "ECE and CE2: groups were compared on all their rows only." in text
+        assert "ECE depends on the number of rows" in text.replace("\n  ", " ")
+        assert "subsamples" not in text
+
+    def test_groups_below_a_given_size_are_not_compared(self, rows):
+        result = audit(rows, size_match=150)
+        found = cell(result, ECE, "b")
+        assert np.isnan(found.value)
+        assert found.reason == "fewer than 150 rows"
+        assert np.isfinite(cell(result, ECE, "a").value)
+        gaps = result.gaps[result.gaps["metric"] == ECE]
+        assert dict(zip(gaps["furthest"], gaps["reading"], strict=True)) == {
+            "all rows": "not estimable",
+            "equal size": "size",
+        }
+        assert "(1) fewer than 150 rows" in result.summary()
+
+    def test_small_groups(self):
+        rows = cohort({"a": 300, "b": 100, "tiny": 9})
+        result = audit(rows)
+        assert result.matched_size == 100
+        assert result.groups["reason"].tolist() == [None, None, "fewer than 10 rows"]
+        assert np.isnan(cell(result, ECE, "tiny", "naive").value)
+        assert cell(result, ECE, "tiny", "naive").reason == "fewer than 10 rows"
+        assert "tiny" not in set(result.gaps["lowest"]) | set(result.gaps["highest"])
+        assert "tiny      9" in result.summary()
+        assert audit(rows, min_group_size=9).matched_size == 9
+
+    def test_one_group_can_be_used(self):
+        for sizes in ({"a": 300}, {"a": 300, "tiny": 3}):
+            result = audit(cohort(sizes))
+            assert result.matched_size is None
+            assert np.isfinite(cell(result, ECE, "a", "naive").value)
+            assert set(result.gaps["reading"]) == {"not estimable"}
+            assert result.gaps["lowest"].tolist() == [None, None]
+            assert "only one group can be used" in result.summary()
+
+    def test_no_group_can_be_used(self):
+        result = audit(cohort({"a": 5, "b": 4}))
+        assert result.values["value"].isna().all()
+        assert "no group can be used" in result.summary()
+        json.dumps(result.to_dict(), allow_nan=False)
+
+    def test_one_cluster(self, rows):
+        patients = np.where(rows["group"] == "b", -1, rows["patient"])
+        result = audit(rows, clusters=patients)
+        assert result.groups["reason"].tolist() == [None, "one cluster only", None]
+
+    def test_one_class(self, rows):
+        outcome = np.where(rows["group"] == "b", 0, rows["outcome"])
+        result = audit(rows.assign(outcome=outcome), metrics=["roc_auc", ECE])
+        found = cell(result, "roc_auc", "b", "naive")
+        assert np.isnan(found.value)
+        assert found.reason == "only one class is present (no positive rows)"
+        assert np.isfinite(cell(result, ECE, "b", "naive").value)
+        gap = result.gaps.set_index("metric").loc["roc_auc"]
+        assert {gap["lowest"], gap["highest"]} == {"a", "c"}
+        assert "(1) only one class is present (no positive rows)" in result.summary()
+
+    def test_subsamples_of_one_class(self):
+        rows = cohort({"a": 300, "b": 12})
+        a = rows["group"] == "a"
+        few = rows.index[a][:6]
+        outcome = np.where(a, rows.index.isin(few), rows["outcome"]).astype(int)
+        result = audit(rows.assign(outcome=outcome), metrics=["roc_auc"])
+        found = cell(result, "roc_auc", "a")
+        assert np.isfinite(found.value)
+        assert found.reason.startswith("estimable in ")
+        assert found.reason.endswith(" of 100 subsamples only")
+
+
+class TestGaps:
+    @pytest.mark.parametrize("size_match", ["smallest", 80])
+    def test_difference_of_the_values(self, rows, size_match):
+        result = audit(rows, size_match=size_match)
+        sizes = result.groups.set_index("group")["n"]
+        for gap in result.gaps.itertuples():
+            pair = rows[rows["group"].isin([gap.highest, gap.lowest])]
+            alone = audit(pair, size_match=size_match)
+            for column, sampling in (("naive", "naive"), ("size_matched",) * 2):
+                high = cell(alone, gap.metric, gap.highest, sampling)
+                low = cell(alone, gap.metric, gap.lowest, sampling)
+                difference = high.value - low.value
+                # Matched values come from other subsamples.
+                error = 0.0 if column == "naive" else 0.01
+                assert_allclose(getattr(gap, column), difference, atol=error + 1e-12)
+            smaller = sizes[[gap.lowest, gap.highest]].min()
+            assert gap.size == (smaller if size_match == "smallest" else 80)
+            assert gap.naive >= 0
+            assert gap.size_robust == metric_table().loc[gap.metric, "size_robust"]
+
+    def test_both_pairs_that_are_furthest_apart(self):
+        # The small calibrated group looks worst on all rows. At equal size it is a
+        # large one that is not calibrated, which must not be overlooked, nor be
+        # called a matter of size.
+        rows = cohort(
+            {"large": 3000, "off": 3000, "small": 80},
+            seed=3,
+            slope={"large": 1.0, "off": 0.3, "small": 1.0},
+        )
+        result = audit(rows, metrics=[ECE], n_resamples=200)
+        first, second = result.gaps.itertuples()
+        assert (first.furthest, first.highest, first.lowest, first.size) == (
+            "all rows",
+            "small",
+            "large",
+            80,
+        )
+        assert first.reading == "size"
+        assert (second.furthest, second.highest, second.lowest, second.size) == (
+            "equal size",
+            "off",
+            "large",
+            3000,
+        )
+        assert second.reading == "equal size"
+        assert second.size_matched == second.naive
+        text = result.summary()
+        assert "80  explained by size" in text
+        assert "3,000  sizes too close" in text
+
+    def test_equal_values_are_two_groups(self):
+        rows = cohort({"a": 50})
+        twice = pd.concat([rows, rows.assign(group="b")])
+        gap = audit(twice, metrics=[ECE]).gaps.iloc[0]
+        assert {gap["lowest"], gap["highest"]} == {"a", "b"}
+        assert gap["naive"] == 0
+
+    @pytest.mark.parametrize(
+        ("numbers", "size_robust", "expected"),
+        [
+            ((0.1, 0.02, -0.01, 0.05), False, "size"),
+            ((0.1, 0.02, -0.01, 0.05), True, "chance"),
+            ((0.1, 0.08, -0.01, 0.15), False, "chance"),
+            ((0.1, -0.04, -0.09, 0.01), False, "size"),
+            ((0.1, 0.08, 0.01, 0.15), False, "remains"),
+            ((0.1, 0.08, 0.01, 0.15), True, "remains"),
+            ((0.1, -0.08, -0.15, -0.01), False, "reverses"),
+        ],
+    )
+    def test_reading(self, numbers, size_robust, expected):
+        assert reading(*numbers, size_robust=size_robust) == expected
+
+    def test_widening_of_the_range(self):
+        # Means of normal rows: the range is to be as wide as that of the true gap.
+        n, m = 150, 50
+        assert_allclose(
+            widening(m / n, 1.0), np.sqrt((1 / m + 1 / n) / (1 / m - 1 / n))
+        )
+        assert widening(0.01, 0.02) == 1.0
+
+    def test_ranges_hold_their_level_where_subsamples_overlap(self):
+        # Groups of 100 and 150 rows without any difference: without the widening a
+        # third of the gaps of the Brier score would be taken for more than size.
+        counts = Counter()
+        for seed in range(100):
+            rows = cohort({"a": 150, "b": 100}, seed)
+            result = audit(rows, metrics=["brier_score_loss"])
+            counts.update(result.gaps["reading"])
+        assert counts["remains"] + counts["reverses"] <= 12
+        assert counts["equal size"] == 0
+
+
+class TestConclusions:
+    def test_groups_that_are_equally_calibrated(self):
+        counts = {ECE: Counter(), CE2: Counter()}
+        for seed in range(100):
+            for gap in audit(cohort(None, seed)).gaps.itertuples():
+                counts[gap.metric][gap.reading] += 1
+        assert counts[ECE]["size"] + counts[ECE]["chance"] >= 88
+        assert counts[ECE]["size"] > 80
+        assert counts[CE2]["chance"] >= 88
+        assert counts[CE2]["size"] == 0
+
+    def test_a_group_that_is_not(self):
+        metric = "calibration_loss_log_loss"
+        counts = Counter()
+        for seed in range(40):
+            rows = cohort(None, seed, slope={"light": 1.0, "dark": 0.4})
+            result = audit(rows, metrics=[metric, ECE])
+            gap = result.gaps.set_index("metric").loc[metric]
+            counts[gap["highest"], gap["reading"]] += 1
+        assert counts["dark", "remains"] >= 30
+
+    def test_a_large_group_that_is_not(self):
+        counts = Counter()
+        for seed in range(20):
+            rows = cohort({"a": 4000, "b": 500}, seed, slope={"a": 1.0, "b": 0.4})
+            counts.update(audit(rows, metrics=[ECE]).gaps["reading"])
+        assert counts["remains"] >= 18
+
+
+class TestReproducible:
+    def test_seed(self, rows):
+        same(audit(rows), audit(rows))
+        other = audit(rows, random_state=1)
+        assert not other.values.equals(audit(rows).values)
+        generator = audit(rows, random_state=np.random.default_rng(0))
+        assert generator.values["value"].notna().all()
+
+    def test_workers_do_not_matter(self, rows):
+        same(audit(rows, n_jobs=2), audit(rows))
+
+    def test_row_order_does_not_matter_on_all_rows(self, rows):
+        shuffled = audit(rows.sample(frac=1, random_state=0), size_match=None)
+        straight = audit(rows, size_match=None)
+        assert_allclose(shuffled.values["value"], straight.values["value"])
+
+
+class TestResult:
+    def test_dict_is_plain_json(self, rows):
+        features = rows.assign(half=rows["patient"] % 2 == 0)
+        result = audit(features, by=["group", "half"], clusters=rows["patient"])
+        found = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert found["features"] == ["group", "half"]
+        assert found["matched_size"] == result.matched_size
+        assert found["n_resamples"] == 100
+        assert found["n_left_out"] == 0
+        for name in ("groups", "values", "gaps"):
+            table = getattr(result, name)
+            assert len(found[name]) == len(table)
+            assert list(found[name][0]) == list(table)
+        values = [np.nan if v["low"] is None else v["low"] for v in found["values"]]
+        assert_allclose(values, result.values["low"])
+        assert found["groups"][0]["half"] in (True, False)
+
+    def test_columns_are_always_the_same(self, rows):
+        tables = [
+            audit(rows),
+            audit(rows, size_match=None),
+            audit(cohort({"a": 5, "b": 5})),
+            audit(cohort({"a": 50})),
+        ]
+        for name in ("groups", "values", "gaps"):
+            assert len({tuple(getattr(t, name)) for t in tables}) == 1
+
+    def test_frozen(self, rows):
+        result = audit(rows)
+        assert isinstance(result, AuditResult)
+        with pytest.raises(AttributeError):
+            result.features = []
+
+    @pytest.mark.parametrize("show", [True, False, None])
+    def test_progress(self, rows, capsys, show):
+        audit(rows, progress=show)
+        assert ("groups" in capsys.readouterr().err) == bool(show)
+
+
+class TestSummary:
+    LONG = "Hospital Nossa Senhora da Conceicao, intensive care unit"
+
+    @pytest.mark.parametrize(
+        "sizes",
+        [
+            {"a": 12345, "b": 1234},
+            {"female": 300, "male": 700},
+            {LONG: 3000, LONG + " 2": 500, "c": 40, "d": 11, "e": 3},
+            {f"group number {i}": 100 * i for i in range(1, 6)},
+            {"40 to 65": 427, "over 65": 235, "under 40": 165},
+        ],
+    )
+    @pytest.mark.parametrize("size_match", ["smallest", None, 200])
+    def test_fits_a_terminal(self, sizes, size_match):
+        rows = cohort(sizes)
+        options = {"metrics": None, "n_resamples": 40, "size_match": size_match}
+        for clusters in (None, rows["patient"]):
+            text = audit(rows, clusters=clusters, **options).summary()
+            widest = max(text.splitlines(), key=len)
+            assert len(widest) <= 100, widest
+            assert "nan" not in text
+            assert "None" not in text
+
+    def test_long_names_are_numbered(self):
+        rows = cohort({self.LONG: 300, self.LONG + " 2": 50})
+        text = audit(rows).summary()
+        assert "[1] Hospital Nossa Senhora" in text
+        assert "[2] - [1]" in text
+
+    def test_says_plainly_that_a_gap_is_sample_size(self):
+        text = audit(cohort(None)).summary()
+        assert "explained by size" in text
+        assert "- ECE: sample size alone explains the gap. This metric depends" in text
+        assert "- CE2: the gap is within what chance makes of 71 rows" in text
+        assert "not confidence intervals" in text
+
+    def test_says_that_a_gap_remains(self):
+        rows = cohort({"a": 4000, "b": 500}, slope={"a": 1.0, "b": 0.4})
+        text = audit(rows).summary()
+        assert "more than size" in text
+        assert "sample size does not explain" in text
+
+    def test_numbers_agree_with_the_tables(self):
+        result = audit(cohort({"a": 300, "b": 30}))
+        text = result.summary()
+        assert text.startswith("330 rows, ")
+        for value in result.values.itertuples():
+            decimals = 3 if value.metric == ECE else 4
+            shown = f"{value.value:.{decimals}f}"
+            assert shown.replace("-0.0000", "0.0000") in text
+
+    def test_one_row(self):
+        rows = cohort({"a": 30, "b": 1})
+        assert "b         1  " in audit(rows).summary()
+        dropped = audit(
+            rows.assign(group=rows["group"].where(rows["group"] == "a", None)),
+            missing="drop",
+        )
+        assert "1 row without a group or of weight zero was left" in dropped.summary()
+
+
+@pytest.mark.parametrize("diagnosis", ["AF", "RBBB"])
+def test_ecg_readers_by_sex(data_home, diagnosis):
+    ecg = fetch_ecg_readers(data_home, download_if_missing=False)
+    result = audit_scores(
+        ecg.truth[diagnosis],
+        ecg.scores[diagnosis],
+        sensitive_features=ecg.sex,
+        random_state=0,
+    )
+    assert result.groups["n"].sum() == 827
+    assert result.groups["positives"].sum() == {"AF": 13, "RBBB": 34}[diagnosis]
+    assert result.gaps["naive"].notna().all()
+    assert len(result.summary()) > 1000
