@@ -215,6 +215,12 @@ def check_frequencies(sample_weight: Floats | None, weights: str) -> None:
             )
 
 
+def check_eps(eps: float) -> None:
+    """Refuse a clip of probabilities that is none or leaves nothing."""
+    if not 0.0 < eps < 0.5:
+        raise ValueError(f"eps must lie between 0 and 0.5; got {eps!r}")
+
+
 def encode_clusters(
     clusters: ArrayLike, n: int, name: str = "clusters"
 ) -> NDArray[np.intp]:
@@ -354,7 +360,13 @@ def _column_classes(
     """Labels of the columns of `predict_proba` output: sorted, as in scikit-learn."""
     found = unique_labels(y, name_true)
     if labels is not None:
-        classes = np.sort(as_1d(labels, "labels"))
+        classes = as_1d(labels, "labels")
+        if classes.tolist() != sorted(classes.tolist()):
+            # Sorting them here would swap the columns in silence.
+            raise ValueError(
+                "labels must be sorted, as the columns of predict_proba are; got "
+                f"{classes.tolist()}"
+            )
         absent = [label for label in found.tolist() if label not in classes.tolist()]
         if absent:
             raise ValueError(

@@ -13,6 +13,7 @@ from .._random import RandomStateLike, generator
 from .._sorted_scores import SortedScores
 from .._validation import (
     ScoredRows,
+    check_eps,
     check_frequencies,
     check_scored_rows,
 )
@@ -345,6 +346,9 @@ def calibration_decomposition(
     >>> round(parts.total, 3), round(parts.calibration, 3)
     (0.675, -0.003)
     """
+    check_eps(eps)
+    if n_folds < 2:
+        raise ValueError(f"n_folds must be at least 2; got {n_folds!r}")
     mode = _check_mode(score, recalibrate, y_val, p_val)
     rows = check_scored_rows(
         y_true,

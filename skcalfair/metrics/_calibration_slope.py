@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 
 from .._log_odds import EPS, sigmoid
 from .._sorted_scores import SortedScores
+from .._validation import check_eps
 from ._evaluate import (
     platt_or_warn,
     recalibration,
@@ -101,6 +102,7 @@ def calibration_slope_intercept(
     >>> round(result.slope, 2), round(result.intercept_at_unit_slope, 2)
     (0.62, 0.24)
     """
+    check_eps(eps)
     scores = sorted_scores(
         y_true, y_prob, pos_label=pos_label, sample_weight=sample_weight
     )

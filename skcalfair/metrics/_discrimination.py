@@ -270,6 +270,8 @@ def balanced_accuracy_at_threshold(
     >>> balanced_accuracy_at_threshold([0, 1, 1, 0], [0.1, 0.9, 0.3, 0.5])
     0.5
     """
+    if not np.isfinite(threshold):
+        raise ValueError(f"threshold must be a finite number; got {threshold!r}")
     scores = sorted_scores(
         y_true, y_prob, pos_label=pos_label, sample_weight=sample_weight
     )

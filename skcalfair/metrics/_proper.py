@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._log_odds import EPS
 from .._sorted_scores import SortedScores
+from .._validation import check_eps
 from ._evaluate import sorted_scores
 
 Floats = NDArray[np.float64]
@@ -148,6 +149,7 @@ def log_loss(
     >>> log_loss([0, 1, 1, 0], [0.1, 0.9, 0.8, 0.4])
     0.236...
     """
+    check_eps(eps)
     scores = sorted_scores(
         y_true,
         y_prob,

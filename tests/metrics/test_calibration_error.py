@@ -301,7 +301,7 @@ def test_columns_of_classes_that_do_not_occur(as_frame):
     proba = np.array([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
     with pytest.raises(ValueError, match="3 columns but y_true holds 2 labels"):
         expected_calibration_error(["a", "b", "a"], proba, kind="confidence")
-    labels = ["c", "a", "b"]  # named in any order, the columns are sorted
+    labels = ["a", "b", "c"]
     value = expected_calibration_error(
         ["a", "b", "a"], proba, kind="confidence", labels=labels
     )
