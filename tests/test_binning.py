@@ -106,6 +106,16 @@ def test_equal_mass_cuts_by_the_rule(masses, n_bins, scale):
         )
 
 
+@pytest.mark.parametrize("mass", [0.1, 1 / 3, 1 / 7, 2.3e5])
+@pytest.mark.parametrize("n_bins", [3, 10, 15])
+def test_rounding_of_equal_fractions_moves_no_cut(mass, n_bins):
+    """Sums of tenths miss the shares of their total by a bit, upwards or downwards."""
+    for per_bin in (1, 2, 7):
+        cumulative = np.cumsum(np.full(n_bins * per_bin, mass))[np.newaxis]
+        expected = np.arange(n_bins) * per_bin
+        assert_array_equal(equal_mass_cuts(cumulative, n_bins)[0], expected)
+
+
 def partition(bins):
     """Number of the bin among those that hold something."""
     return np.unique(bins, return_inverse=True)[1]

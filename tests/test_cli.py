@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -213,8 +214,14 @@ class TestDemo:
         assert "- ECE, MCE and AdaECE: sample size alone explains the gaps." in output
         assert max(map(len, output.splitlines())) <= 100
 
+    def test_is_what_the_user_guide_shows(self):
+        guide = ROOT / "doc" / "user_guide" / "command_line.rst"
+        shown = textwrap.indent(succeed(None, "--demo", base=[]), "   ")
+        assert shown in guide.read_text(encoding="utf-8")
+
     def test_seed(self):
-        outputs = {succeed(None, "--demo", "--seed", s, base=[]) for s in (0, 0, 1)}
+        few = ["--n-resamples", 40]
+        outputs = {succeed(None, "--demo", "--seed", s, base=few) for s in (0, 0, 1)}
         assert len(outputs) == 2
 
     @pytest.mark.parametrize(

@@ -104,8 +104,6 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
         return None
     if value is None or isinstance(value, (bool, int, float, str)):

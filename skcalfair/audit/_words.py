@@ -15,6 +15,9 @@ WIDTH = 100
 FULL_NAME_WIDTH = 34
 CUT_NAME_WIDTH = 22
 
+# With fewer rows of a class there is no honest interval of a calibration error.
+EVENTS = 20
+
 # These metrics are differences or squares; their values are small.
 FOUR_DECIMALS = {
     "squared_calibration_error",
@@ -44,7 +47,8 @@ SENTENCES = {
     ),
     "remains": (
         "the {gap} {is} there with {size} in each group too, and the range of chance "
-        "excludes 0: sample size does not explain {it}."
+        "excludes 0: sample size does not explain {it}, but scores that are spread "
+        "differently can."
     ),
     "reverses": (
         "with {size} in each group the difference has the other sign, and the range of "
@@ -92,7 +96,7 @@ def _compose(result: Any, names: Names) -> str:
     if usable:
         parts.append(_values(result, names))
     if usable > 1:
-        parts += [_gaps(result, names), _sentences(result)]
+        parts += [_gaps(result, names), _sentences(result, names)]
     else:
         which = "only one group" if usable else "no group"
         parts.append(f"There is nothing to compare: {which} can be used.")
@@ -200,7 +204,7 @@ def _gaps(result: Any, names: Names) -> str:
     return table(rows, left={0, 1, 6})
 
 
-def _sentences(result: Any) -> str:
+def _sentences(result: Any, names: Names) -> str:
     """What the table of gaps says, one sentence a kind of reading."""
     lines = []
     for kind, sentence in SENTENCES.items():
@@ -209,12 +213,28 @@ def _sentences(result: Any) -> str:
             labels = list(dict.fromkeys(METRICS[m].label for m in gaps["metric"]))
             text = sentence.format(**_forms(result, gaps))
             lines.append(f"- {join(labels)}: {text}")
+    few = _few_events(result, names)
+    if few:
+        have, them = ("has", "it") if len(few) == 1 else ("have", "them")
+        lines.append(
+            f"- {join(few)} {have} fewer than {EVENTS} rows of one class: little can "
+            f"be said of {them}."
+        )
     if result.matched_size:
         lines.append(
             "- The ranges come from subsamples and show how far groups of this size "
             "scatter. They are not confidence intervals, and no test was made."
         )
     return "\n".join(textwrap.fill(line, 88, subsequent_indent="  ") for line in lines)
+
+
+def _few_events(result: Any, names: Names) -> list[str]:
+    """Names of the groups whose calibration rests on too few rows of a class."""
+    return [
+        names.full[row.group]
+        for row in result.groups.itertuples()
+        if not row.reason and min(row.positives, row.n - row.positives) < EVENTS
+    ]
 
 
 def _forms(result: Any, gaps: pd.DataFrame) -> dict[str, str]:

@@ -360,7 +360,8 @@ def make_group_scorer(
     }
     _check_options(options)
     found = as_metric(metric, greater_is_better, parameters)
-    shown = {k: v for k, v in options.items() if v is not DEFAULTS[k]} | parameters
+    given = options | {"sensitive_features": sensitive_features}
+    shown = {k: v for k, v in given.items() if v is not DEFAULTS[k]} | parameters
     title = call_text("make_group_scorer", found.name, shown)
     return _GroupScorer(title, found, **options)
 

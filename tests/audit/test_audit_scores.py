@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -365,6 +366,16 @@ class TestSizes:
         assert {gap["lowest"], gap["highest"]} == {"a", "c"}
         assert "(1) only one class is present (no positive rows)" in result.summary()
 
+    def test_no_group_has_two_classes(self):
+        rows = cohort({"a": 100, "b": 40})
+        outcome = (rows["group"] == "a").astype(int)
+        result = audit(rows.assign(outcome=outcome), metrics=["roc_auc", ECE])
+        gap = result.gaps.set_index("metric").loc["roc_auc"]
+        assert (gap["lowest"], gap["reading"]) == (None, "not estimable")
+        assert "AUC: no comparison at equal size; the tables say why" in (
+            result.summary()
+        )
+
     def test_subsamples_of_one_class(self):
         rows = cohort({"a": 300, "b": 12})
         a = rows["group"] == "a"
@@ -532,6 +543,17 @@ class TestResult:
         assert_allclose(values, result.values["low"])
         assert found["groups"][0]["half"] in (True, False)
 
+    def test_labels_that_json_does_not_know(self, rows):
+        a = rows["group"] == "a"
+        for one, other, shown in (
+            (np.int64(1), np.int64(2), 1),
+            (date(2020, 1, 1), date(2021, 1, 1), "2020-01-01"),
+        ):
+            labels = np.array([one if of_a else other for of_a in a], dtype=object)
+            found = audit(rows.assign(group=labels)).to_dict()["groups"][0]["group"]
+            assert found == shown
+            assert type(found) is type(shown)
+
     def test_columns_are_always_the_same(self, rows):
         tables = [
             audit(rows),
@@ -560,7 +582,7 @@ class TestSummary:
     @pytest.mark.parametrize(
         "sizes",
         [
-            {"a": 12345, "b": 1234},
+            {"a": 2345, "b": 1000},
             {"female": 300, "male": 700},
             {LONG: 3000, LONG + " 2": 500, "c": 40, "d": 11, "e": 3},
             {f"group number {i}": 100 * i for i in range(1, 6)},
@@ -596,6 +618,19 @@ class TestSummary:
         text = audit(rows).summary()
         assert "more than size" in text
         assert "sample size does not explain" in text
+
+    @pytest.mark.parametrize(
+        ("sizes", "words"),
+        [
+            ({"a": 300, "b": 20}, "- b has fewer than 20 rows of one class"),
+            ({"a": 15, "b": 20}, "- a and b have fewer than 20 rows of one class"),
+            ({"a": 300, "b": 100}, None),
+        ],
+    )
+    def test_few_events(self, sizes, words):
+        text = audit(cohort(sizes)).summary()
+        assert ("rows of one class" in text) == (words is not None)
+        assert words is None or words in text
 
     def test_numbers_agree_with_the_tables(self):
         result = audit(cohort({"a": 300, "b": 30}))

@@ -684,7 +684,7 @@ class TestArguments:
     def test_repr_is_the_call(self):
         text = (
             f"make_group_scorer('{ECE}', aggregate='max', labels=['a', 'b'], "
-            "sensitive_features=['sex'], n_bins=5)"
+            "sensitive_features='sex', n_bins=5)"
         )
         assert repr(eval(text)) == text
         assert repr(make_group_scorer(ECE)) == f"make_group_scorer('{ECE}')"
