@@ -84,6 +84,10 @@ class Evaluated:
         return cells[metric].value if metric in cells else np.nan
 
 
+# A gap this small is none: it comes from the order of floating-point sums.
+ROUNDING = 1e-12
+
+
 def tidy(records: list[dict[str, Any]]) -> pd.DataFrame:
     """Table of records in which None stays None."""
     return pd.DataFrame(
@@ -238,6 +242,8 @@ def reading(
     naive: float, matched: float, low: float, high: float, *, size_robust: bool
 ) -> str:
     """What a gap amounts to, in one word; see `AuditResult.gaps`."""
+    if max(abs(naive), abs(matched)) <= ROUNDING:
+        return "chance"
     if low > 0.0:
         return "remains"
     if high < 0.0:

@@ -664,3 +664,16 @@ def test_ecg_readers_by_sex(data_home, diagnosis):
     assert result.groups["positives"].sum() == {"AF": 13, "RBBB": 34}[diagnosis]
     assert result.gaps["naive"].notna().all()
     assert len(result.summary()) > 1000
+
+
+def test_a_gap_of_rounding_is_none():
+    y = np.arange(300) % 2
+    result = audit_scores(
+        y,
+        y.astype(float),
+        sensitive_features=["a"] * 240 + ["b"] * 60,
+        metrics=["log_loss", "expected_calibration_error"],
+        n_resamples=40,
+        random_state=0,
+    )
+    assert set(result.gaps["reading"]) == {"chance"}
