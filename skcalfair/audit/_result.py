@@ -11,7 +11,7 @@ from . import _words
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Metrics by group, on all rows and at matched sizes.
+    """Metrics by group, on all rows and at equal size, with intervals and tests.
 
     Attributes
     ----------
@@ -19,24 +19,30 @@ class AuditResult:
         One row a group: `group` (its label; for several features their values in one
         text, as in "female & over 60", and a column for each feature), `n`,
         `positives`, `clusters` and, where the group cannot be used, the `reason`.
+    metrics : pandas.DataFrame
+        One row a metric: its name, its `label` in the text, and whether it is
+        `size_robust`: its expectation hardly depends on the number of rows.
     values : pandas.DataFrame
         One row per group, metric and sampling ("naive": all rows; "size_matched":
-        subsamples of `matched_size` rows): `size` in rows, `value` (the mean over
-        subsamples), `low` and `high` (their 2.5 and 97.5 % points), and the `reason`
-        where the value is not estimable.
+        subsamples of `matched_size` rows): `size` in rows, `value` (for subsamples
+        their mean), `low` and `high`, the `method` of that range (a 95 % confidence
+        interval for all rows; for subsamples their 2.5 and 97.5 % points, which are
+        none), and the `reason` where there is no value or no interval. The interval of
+        ECE is that of its value in infinitely many rows.
     gaps : pandas.DataFrame
-        One row per metric and pair of groups: the pair `furthest` apart on "all rows"
-        and that at "equal size", or the same at "both". The group that is `lowest` and
-        the one that is `highest` on all rows; their difference there (`naive`) and at
-        an equal `size` (`size_matched`), which is that of the smaller one of the two,
-        or the one asked for; the range `low` to `high` that chance makes of it: that
-        of 95 % of the subsamples, widened for the rows that they share. Whether the
-        metric is `size_robust`, and the `reading` in a word: "size" (at least half of
-        the gap goes away at equal size, and the range of the rest includes 0),
-        "chance" (the range includes 0), "remains" (it does not), "reverses" (it does
-        not, and the sign is the other one), "equal size" (the larger group has less
-        than 1.25 times the matched size: its subsamples share too many rows to tell
-        chance), "not matched" (for ``size_match=None``), or "not estimable".
+        One row per metric and comparison, `group` minus `reference`: on all rows
+        (`naive`), at an equal `size` (`size_matched`), the part `explained_by_size`,
+        and the 95 % confidence interval `low` to `high` of what remains: of the gap at
+        equal size for metrics with a size bias, of that on all rows for the others.
+        `p_value` is that of no such gap; `p_adjusted` is Holm's over the comparisons of
+        the first metric; those of other metrics are `exploratory`. The `reading` in a
+        word: "size" (at least half of the gap goes away at equal size, and the interval
+        of the rest includes 0), "chance" (the interval includes 0), "remains" (it does
+        not), "reverses" (it does not, and the sign is the other one), "size, untested"
+        and "untested" (no interval is known for the metric), "not matched" (for
+        ``size_match=None``), or "not estimable".
+    test : EqualCalibrationResult or None
+        Test of whether the groups have one calibration curve.
     features : list of str
         Names of the sensitive features.
     matched_size : int or None
@@ -46,6 +52,8 @@ class AuditResult:
     n_left_out : int
         Rows that are in no group, because it is missing (``missing="drop"``) or
         because their weight is zero.
+    test_reason : str or None
+        Why there is no test.
 
     Examples
     --------
@@ -58,12 +66,15 @@ class AuditResult:
     """
 
     groups: pd.DataFrame
+    metrics: pd.DataFrame
     values: pd.DataFrame
     gaps: pd.DataFrame
+    test: Any
     features: list[str]
     matched_size: int | None
     n_resamples: int
     n_left_out: int = 0
+    test_reason: str | None = None
 
     def summary(self) -> str:
         """
@@ -91,8 +102,11 @@ class AuditResult:
             "n_resamples": self.n_resamples,
             "n_left_out": self.n_left_out,
             "groups": _records(self.groups),
+            "metrics": _records(self.metrics),
             "values": _records(self.values),
             "gaps": _records(self.gaps),
+            "test": None if self.test is None else self.test.to_dict(),
+            "test_reason": self.test_reason,
         }
 
 

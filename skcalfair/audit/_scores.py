@@ -1,16 +1,14 @@
 """Audit of scores that already exist."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from tqdm.auto import tqdm
 
-from .._random import RandomStateLike, child_seeds
+from .._random import RandomStateLike
 from .._sorted_scores import SortedScores
 from .._validation import (
     Groups,
@@ -20,35 +18,28 @@ from .._validation import (
     encode_groups,
 )
 from ..metrics._registry import METRICS
-from ..metrics._resampled import replicate_values
 from ..resampling import subsample_clusters, subsample_counts
+from ._compose import compose
+from ._frame import GroupMetricFrame
+from ._frame_options import check_sizes
 from ._result import AuditResult
 from ._tables import (
-    Cell,
-    Evaluated,
-    Pair,
     feature_columns,
-    furthest_apart,
-    gap_table,
-    group_names,
     tidy,
-    value_table,
 )
 
-# The 2.5 and 97.5 % points of fewer subsamples would be their extremes.
-FEWEST_RESAMPLES = 40
-
+# The first one is the primary metric.
 DEFAULT_METRICS = (
-    "roc_auc",
-    "average_precision",
-    "brier_score_loss",
-    "log_loss",
+    "calibration_loss_log_loss",
+    "calibration_loss_brier",
+    "squared_calibration_error",
     "expected_calibration_error",
     "maximum_calibration_error",
     "adaptive_calibration_error",
-    "squared_calibration_error",
-    "calibration_loss_log_loss",
-    "calibration_loss_brier",
+    "log_loss",
+    "brier_score_loss",
+    "roc_auc",
+    "average_precision",
 )
 
 
@@ -58,6 +49,7 @@ def audit_scores(
     *,
     sensitive_features: Any,
     metrics: Sequence[str] | None = None,
+    reference: Any = None,
     clusters: ArrayLike | None = None,
     size_match: str | int | None = "smallest",
     n_resamples: int = 1000,
@@ -80,7 +72,11 @@ def audit_scores(
     sensitive_features : array-like, Series, dict or DataFrame
         Group of each row; several columns intersect.
     metrics : sequence of str, default=None
-        Names from `skcalfair.metrics.metric_table`; by default ten of them.
+        Names from `skcalfair.metrics.metric_table`; by default ten of them. The first
+        one is the primary metric, whose p-values are adjusted.
+    reference : "rest" or a group, default=None
+        Compare every group with all other rows, or with one of the groups. By default
+        two groups are compared with each other, and several with the rest.
     clusters : array-like of shape (n_samples,), default=None
         Cluster of each row, for example the patient: clusters are then subsampled
         whole, and the size-robust metrics leave pairs within a cluster out.
@@ -109,7 +105,8 @@ def audit_scores(
     Returns
     -------
     AuditResult
-        Frozen result with the tables `groups`, `values` and `gaps`, and `summary()`.
+        Frozen result with the tables `groups`, `metrics`, `values` and `gaps`, the
+        `test` of equal calibration, and `summary()`.
 
     Raises
     ------
@@ -118,16 +115,17 @@ def audit_scores(
 
     See Also
     --------
-    skcalfair.metrics.make_group_scorer : The same as a scorer for a search.
+    GroupMetricFrame : The same by metric, for any callable, as a fairlearn MetricFrame.
+    SubgroupAuditor : Trains, calibrates and audits a model over nested folds.
 
     Notes
     -----
     Larger groups are subsampled without replacement, `n_resamples` times, and the mean
-    is reported. The range over subsamples is not a confidence interval: it shows what
-    the larger group would look like if it were small. A gap whose range includes 0 is
-    what sample size and chance can make of equally calibrated groups [1]_; that does
-    not exclude a true difference. Two groups are compared at the size of the smaller
-    one of the two, even where a third group is smaller still.
+    is reported. The range over subsamples is no confidence interval: it shows what the
+    larger group would look like if it were small. Two groups are compared at the size
+    of the smaller one of the two [1]_. Intervals, p-values and the test of equal
+    calibration are those of :meth:`GroupMetricFrame.gaps` and
+    :func:`equal_calibration_test`.
 
     References
     ----------
@@ -150,7 +148,7 @@ def audit_scores(
     ['size']
     """
     names = _check_metrics(metrics)
-    _check_options(size_match, n_resamples, min_group_size)
+    check_sizes(size_match, n_resamples, min_group_size)
     rows = check_scored_rows(
         y_true,
         y_prob,
@@ -160,39 +158,42 @@ def audit_scores(
     )
     n_given = len(as_1d(y_true, "y_true"))
     groups = encode_groups(sensitive_features, n_given, missing=missing)
-    parts = _split(rows, groups)
-    reasons = {k: _unusable(part, min_group_size) for k, part in parts.items()}
-    size = _matched_size(size_match, parts, reasons)
-    samplers = {
-        label: _Sampler(
-            SortedScores.from_rows(part, frequency=rows.weights_are_counts),
-            n_resamples,
-            seed,
-            n_jobs,
+    codes = groups.codes if rows.kept is None else groups.codes[rows.kept]
+    in_group = np.flatnonzero(codes >= 0)
+    if not in_group.size:
+        raise ValueError(
+            "sensitive_features gives no row a group: all values are missing"
         )
-        for (label, part), seed in zip(
-            parts.items(), child_seeds(random_state, len(parts)), strict=True
-        )
-    }
-    evaluated = {label: Evaluated(len(p), reasons[label]) for label, p in parts.items()}
-    usable = [label for label, reason in reasons.items() if reason is None]
-    for label in tqdm(usable, desc="groups", disable=_quiet(progress), leave=False):
-        group = evaluated[label]
-        for rows_drawn in {group.n, size or group.n}:
-            group.at[rows_drawn] = samplers[label].cells(names, rows_drawn)
-    pairs = {name: furthest_apart(name, evaluated, size) for name in names}
-    sizes = _pair_sizes(pairs, evaluated, size_match)
-    _complete(pairs, sizes, evaluated, samplers)
-    shown = group_names(list(parts))
-    return AuditResult(
-        _group_table(parts, reasons, shown, groups.names),
-        value_table(names, evaluated, shown, size),
-        gap_table(pairs, evaluated, shown, sizes),
-        groups.names,
-        size,
-        n_resamples,
-        n_given - sum(len(part) for part in parts.values()),
+    rows = rows.take(in_group)
+    weights = rows.sample_weight
+    frame = GroupMetricFrame(
+        metrics={name: name for name in names},
+        y_true=rows.y,
+        y_pred=rows.p,
+        sensitive_features=_features(groups, codes[in_group]),
+        sample_params=None
+        if weights is None
+        else {name: {"sample_weight": weights} for name in names},
+        clusters=rows.clusters,
+        size_match=size_match,
+        n_resamples=n_resamples,
+        min_group_size=min_group_size,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
     )
+    return replace(compose(frame, reference), n_left_out=n_given - len(rows))
+
+
+def _features(groups: Groups, codes: NDArray[np.intp]) -> pd.DataFrame:
+    """Columns of the features, one value a row."""
+    levels = [label if len(groups.names) > 1 else (label,) for label in groups.labels]
+    columns = {}
+    for j, name in enumerate(groups.names):
+        values = np.empty(len(levels), dtype=object)
+        values[:] = [level[j] for level in levels]
+        columns[name] = values[codes]
+    return pd.DataFrame(columns)
 
 
 def _check_metrics(metrics: Sequence[str] | None) -> list[str]:
@@ -208,45 +209,9 @@ def _check_metrics(metrics: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _check_options(
-    size_match: str | int | None, n_resamples: int, min_group_size: int
-) -> None:
-    named = [
-        ("n_resamples", n_resamples, FEWEST_RESAMPLES),
-        ("min_group_size", min_group_size, 1),
-    ]
-    if isinstance(size_match, str) and size_match != "smallest":
-        raise ValueError(
-            f"size_match must be 'smallest', an int or None; got {size_match!r}"
-        )
-    if size_match is not None and not isinstance(size_match, str):
-        named.append(("size_match", size_match, 1))
-    for name, value, least in named:
-        integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not integer or value < least:
-            raise ValueError(
-                f"{name} must be an integer of at least {least}; got {value!r}"
-            )
-
-
 def _quiet(progress: bool | None) -> bool | None:
     # None lets tqdm find out whether it writes to a terminal.
     return None if progress is None else not progress
-
-
-def _split(rows: ScoredRows, groups: Groups) -> dict[Any, ScoredRows]:
-    """Rows of each group, by label."""
-    codes = groups.codes if rows.kept is None else groups.codes[rows.kept]
-    parts = {
-        label: rows.take(np.flatnonzero(codes == c))
-        for c, label in enumerate(groups.labels)
-    }
-    found = {label: part for label, part in parts.items() if len(part)}
-    if not found:
-        raise ValueError(
-            "sensitive_features gives no row a group: all values are missing"
-        )
-    return found
 
 
 def _unusable(part: ScoredRows, min_group_size: int) -> str | None:
@@ -271,75 +236,6 @@ def _matched_size(
     return min(sizes) if len(sizes) > 1 else None
 
 
-@dataclass(frozen=True)
-class _Sampler:
-    """Metrics on the subsamples of a group."""
-
-    scores: SortedScores
-    n_resamples: int
-    seed: np.random.SeedSequence
-    n_jobs: int | None
-
-    def cells(self, names: Iterable[str], size: int) -> dict[str, Cell]:
-        """Each metric on subsamples of `size` rows, or on all rows if they are it."""
-        kernels = {name: METRICS[name].kernel for name in names}
-        n = len(self.scores)
-        if size > n:
-            short = f"fewer than {size} rows"
-            return {name: Cell(np.array([np.nan]), short) for name in kernels}
-        if size == n:
-            draws = {name: kernel(self.scores) for name, kernel in kernels.items()}
-        else:
-            draws = replicate_values(
-                self.scores,
-                kernels,
-                partial(_draw, self.scores, size),
-                self.n_resamples,
-                random_state=np.random.default_rng(self.seed),
-                n_jobs=self.n_jobs,
-            )
-        return {
-            name: Cell(values, _reason(name, self.scores))
-            for name, values in draws.items()
-        }
-
-
-def _pair_sizes(
-    pairs: dict[str, dict[Pair, str]],
-    groups: dict[Any, Evaluated],
-    size_match: str | int | None,
-) -> dict[Pair, int]:
-    """Rows at which each pair is compared: those of its smaller group, or as given."""
-    if size_match is None:
-        return {}
-    return {
-        pair: min(groups[label].n for label in pair)
-        if isinstance(size_match, str)
-        else int(size_match)
-        for its_pairs in pairs.values()
-        for pair in its_pairs
-    }
-
-
-def _complete(
-    pairs: dict[str, dict[Pair, str]],
-    sizes: dict[Pair, int],
-    groups: dict[Any, Evaluated],
-    samplers: dict[Any, _Sampler],
-) -> None:
-    """Draw what the pairs need beyond the smallest group's size."""
-    wanted: dict[tuple[Any, int], list[str]] = {}
-    for name, its_pairs in pairs.items():
-        for pair in its_pairs:
-            size = sizes.get(pair)
-            for label in pair:
-                if size and name not in groups[label].at.get(size, {}):
-                    wanted.setdefault((label, size), []).append(name)
-    for (label, size), names in wanted.items():
-        cells = samplers[label].cells(dict.fromkeys(names), size)
-        groups[label].at.setdefault(size, {}).update(cells)
-
-
 def _draw(
     scores: SortedScores, size: int, n_replicates: int, rng: np.random.Generator
 ) -> NDArray:
@@ -347,11 +243,6 @@ def _draw(
         return subsample_counts(len(scores), size, n_replicates, random_state=rng)
     _, codes = np.unique(scores.clusters, return_inverse=True)
     return subsample_clusters(codes, size, n_replicates, random_state=rng)
-
-
-def _reason(name: str, scores: SortedScores) -> str | None:
-    requirement = METRICS[name].requirement
-    return requirement(scores) if requirement else None
 
 
 def _group_table(

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..metrics._registry import METRICS
-
 # Lines wider than this make names of groups be cut, and numbered.
-WIDTH = 100
+WIDTH = 106
 FULL_NAME_WIDTH = 34
 CUT_NAME_WIDTH = 22
 
@@ -29,37 +27,41 @@ FOUR_DECIMALS = {
 READINGS = {
     "size": "explained by size",
     "chance": "within chance",
-    "remains": "more than size",
+    "remains": "a gap remains",
     "reverses": "reverses",
-    "equal size": "sizes too close",
-    "not matched": "",
+    "size, untested": "mostly size",
+    "untested": "untested",
+    "not matched": "not matched",
     "not estimable": "not estimable",
 }
 
 SENTENCES = {
     "size": (
-        "sample size alone explains the {gap}. {metrics} on the number of rows: with "
-        "{size} in each group most of {it} is gone, and the rest is within chance."
+        "sample size explains the {gap}. {metrics} on the number of rows: with equally "
+        "many rows most of {it} is gone, and the rest is within chance."
     ),
     "chance": (
-        "the {gap} {is} within what chance makes of {size}; that neither shows nor "
-        "excludes a true difference."
+        "no difference is shown. The {interval} of what remains {includes} 0, and "
+        "{say} how large a difference the data allow."
     ),
     "remains": (
-        "the {gap} {is} there with {size} in each group too, and the range of chance "
-        "excludes 0: sample size does not explain {it}, but scores that are spread "
-        "differently can."
+        "a difference remains that sample size and chance do not explain: the "
+        "{interval} {excludes} 0."
     ),
     "reverses": (
-        "with {size} in each group the difference has the other sign, and the range of "
-        "chance excludes 0: on all rows, sample size hides it."
+        "at equal size the difference has the other sign, and the {interval} "
+        "{excludes} 0: on all rows, sample size hides it."
     ),
-    "equal size": (
-        "the groups are so close in size that sample size hardly matters, and that "
-        "subsamples cannot show how much is chance."
+    "size, untested": (
+        "with equally many rows most of the {gap} is gone. No valid interval is known "
+        "for {this}, so the rest cannot be tested."
+    ),
+    "untested": (
+        "no valid interval is known for {this}: the {gap} can be neither confirmed nor "
+        "excluded."
     ),
     "not matched": "groups were compared on all their rows only. {unequal}",
-    "not estimable": "no comparison at equal size; the tables say why.",
+    "not estimable": "no comparison; the tables say why.",
 }
 
 
@@ -96,7 +98,7 @@ def _compose(result: Any, names: Names) -> str:
     if usable:
         parts.append(_values(result, names))
     if usable > 1:
-        parts += [_gaps(result, names), _sentences(result, names)]
+        parts += [_gaps(result, names), _test(result), _sentences(result, names)]
     else:
         which = "only one group" if usable else "no group"
         parts.append(f"There is nothing to compare: {which} can be used.")
@@ -150,69 +152,89 @@ def _groups(result: Any, names: Names) -> str:
     return title + "\n\n" + table(rows, left={0, 4})
 
 
+def _labels(result: Any) -> dict[str, str]:
+    """Label of each metric."""
+    return dict(zip(result.metrics["metric"], result.metrics["label"], strict=True))
+
+
 def _values(result: Any, names: Names) -> str:
     """Table of each metric in each group that can be used."""
     usable = result.groups.loc[result.groups["reason"].isna(), "group"]
     cells = {(v.metric, v.sampling, v.group): v for v in result.values.itertuples()}
-    header = ["metric", "group", "all rows"]
+    header = ["metric", "group", "all rows", "95 % interval"]
     if result.matched_size:
         header += [plural(result.matched_size, "row"), "95 % of subsamples"]
     rows, notes = [header], dict[str, int]()
-    for metric in result.gaps["metric"].unique():
-        label = METRICS[metric].label
+    for metric, label in _labels(result).items():
         for group in usable:
-            found = [
-                cells[metric, sampling, group]
-                for sampling in ("naive", "size_matched")
-                if (metric, sampling, group) in cells
-            ]
-            row = [label, names.cut[group], *(number(c.value, metric) for c in found)]
+            naive = cells[metric, "naive", group]
+            row = [label, names.cut[group], number(naive.value, metric)]
+            row.append(spread(naive, metric))
             label = ""
-            if len(found) == 2:
-                row.append(spread(found[1], metric))
-            note = next((c.reason for c in found if c.reason), None)
+            matched = cells.get((metric, "size_matched", group))
+            if matched is not None:
+                row += [number(matched.value, metric), spread(matched, metric)]
+            note = naive.reason or (matched.reason if matched is not None else None)
             if note:
                 row.append(f"({notes.setdefault(note, len(notes) + 1)})")
             rows.append(row)
     footer = [f"({i}) {note}" for note, i in notes.items()]
+    ece = cells.get(("expected_calibration_error", "naive", usable.iloc[0]))
+    if ece is not None and np.isfinite(ece.low):
+        footer.append("The interval of ECE is that of its value in endless data.")
     return "\n".join([table(rows, left={0, 1, len(header)}), *footer])
 
 
 def _gaps(result: Any, names: Names) -> str:
-    """Table of the differences between the groups that are furthest apart."""
-    sizes = result.gaps["size"].dropna().unique()
-    header = ["gap", "between", "all rows"]
-    if result.matched_size:
-        equal = plural(sizes[0], "row") if len(sizes) == 1 else "equal size"
-        header += [equal, "range of chance", "rows", "reading"]
-    rows, last = [header], None
+    """Table of the differences between groups."""
+    labels = _labels(result)
+    header = ["gap", "between", "all rows", "by size", "remains", "95 % interval", "p"]
+    rows, last = [[*header, "reading"]], None
+    robust = dict(
+        zip(result.metrics["metric"], result.metrics["size_robust"], strict=True)
+    )
     for gap in result.gaps.itertuples():
-        row = ["" if gap.metric == last else METRICS[gap.metric].label, "", ""]
+        label = "" if gap.metric == last else labels[gap.metric]
         last = gap.metric
-        if gap.lowest is not None:
-            row[1] = f"{names.brief[gap.highest]} - {names.brief[gap.lowest]}"
-            row[2] = number(gap.naive, gap.metric)
-        if result.matched_size:
-            matched = np.isfinite(gap.size_matched)
-            row += [
-                number(gap.size_matched, gap.metric) if matched else "",
-                spread(gap, gap.metric),
-                f"{gap.size:,}" if matched and len(sizes) > 1 else "",
-                READINGS[gap.reading],
-            ]
+        left = gap.naive if robust[gap.metric] else gap.size_matched
+        between = f"{names.brief[gap.group]} - {names.brief.get(gap.reference, 'rest')}"
+        row = [label, between, number(gap.naive, gap.metric)]
+        biased = np.isfinite(gap.explained_by_size) and not robust[gap.metric]
+        row.append(number(gap.explained_by_size, gap.metric) if biased else "")
+        row.append(number(left, gap.metric) if np.isfinite(left) else "")
+        row += [spread(gap, gap.metric), p_text(gap.p_value), READINGS[gap.reading]]
         rows.append(row)
-    return table(rows, left={0, 1, 6})
+    return table(rows, left={0, 1, 7})
+
+
+def p_text(p: float) -> str:
+    """P-value with three decimals, empty where there is none."""
+    if np.isnan(p):
+        return ""
+    return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
+
+
+def _test(result: Any) -> str:
+    """What the test of equal calibration says."""
+    if result.test is None:
+        why = f"Equal calibration was not tested: {result.test_reason}"
+        return textwrap.fill(why, 88)
+    lines = result.test.summary().splitlines()
+    return "\n".join(textwrap.fill(x, 88, subsequent_indent="  ") for x in lines)
 
 
 def _sentences(result: Any, names: Names) -> str:
     """What the table of gaps says, one sentence a kind of reading."""
-    lines = []
+    lines, labels = [], _labels(result)
     for kind, sentence in SENTENCES.items():
         gaps = result.gaps[result.gaps["reading"] == kind]
         if len(gaps):
-            labels = list(dict.fromkeys(METRICS[m].label for m in gaps["metric"]))
-            text = sentence.format(**_forms(result, gaps))
-            lines.append(f"- {join(labels)}: {text}")
+            about = [
+                _about(gap, labels, names, len(result.gaps) > len(labels))
+                for gap in gaps.itertuples()
+            ]
+            text = sentence.format(**_forms(result, gaps, labels))
+            lines.append(f"- {join(list(dict.fromkeys(about)))}: {text}")
     few = _few_events(result, names)
     if few:
         have, them = ("has", "it") if len(few) == 1 else ("have", "them")
@@ -220,12 +242,30 @@ def _sentences(result: Any, names: Names) -> str:
             f"- {join(few)} {have} fewer than {EVENTS} rows of one class: little can "
             f"be said of {them}."
         )
+    lines.append(_about_p_values(result, labels))
     if result.matched_size:
         lines.append(
-            "- The ranges come from subsamples and show how far groups of this size "
-            "scatter. They are not confidence intervals, and no test was made."
+            "- Subsamples show how far groups of this size scatter; their range is no "
+            "confidence interval."
         )
     return "\n".join(textwrap.fill(line, 88, subsequent_indent="  ") for line in lines)
+
+
+def _about(gap: Any, labels: dict[str, str], names: Names, several: bool) -> str:
+    """Metric of a gap, and the group where there are several comparisons."""
+    label = labels[gap.metric]
+    return f"{label} ({names.brief[gap.group]})" if several else label
+
+
+def _about_p_values(result: Any, labels: dict[str, str]) -> str:
+    """Which p-values may be read as tests."""
+    first = labels[result.metrics["metric"].iloc[0]]
+    n = len(result.gaps) // max(len(labels), 1)
+    family = f"; over its {n} comparisons, Holm's p-values are in the table" * (n > 1)
+    return (
+        f"- The p-value of {first} is the one to test by{family}. Those of the other "
+        "metrics are exploratory: with many of them, some fall below .05 by chance."
+    )
 
 
 def _few_events(result: Any, names: Names) -> list[str]:
@@ -237,14 +277,11 @@ def _few_events(result: Any, names: Names) -> list[str]:
     ]
 
 
-def _forms(result: Any, gaps: pd.DataFrame) -> dict[str, str]:
-    """Words of a sentence that depend on how many metrics it is about."""
+def _forms(result: Any, gaps: pd.DataFrame, labels: dict[str, str]) -> dict[str, str]:
+    """Words of a sentence that depend on how many gaps it is about."""
     one = len(gaps) == 1
-    biased = list(
-        dict.fromkeys(
-            METRICS[m].label for m in gaps.loc[~gaps["size_robust"], "metric"]
-        )
-    )
+    about = result.metrics[result.metrics["metric"].isin(gaps["metric"])]
+    biased = about.loc[~about["size_robust"].astype(bool), "label"].tolist()
     unequal = ""
     if biased:
         verb = "depends" if len(biased) == 1 else "depend"
@@ -252,13 +289,15 @@ def _forms(result: Any, gaps: pd.DataFrame) -> dict[str, str]:
             f"{join(biased)} {verb} on the number of rows: where the groups differ in "
             "size, so would equally calibrated ones."
         )
-    sizes = gaps["size"].dropna().unique()
     return {
         "gap": "gap" if one else "gaps",
-        "is": "is" if one else "are",
         "it": "it" if one else "them",
-        "metrics": "This metric depends" if one else "These metrics depend",
-        "size": plural(sizes[0], "row") if len(sizes) == 1 else "equally many rows",
+        "metrics": "This metric depends" if len(about) == 1 else "These metrics depend",
+        "this": "this metric" if len(about) == 1 else "these metrics",
+        "interval": "95 % interval" if one else "95 % intervals",
+        "includes": "includes" if one else "include",
+        "excludes": "excludes" if one else "exclude",
+        "say": "says" if one else "say",
         "unequal": unequal,
     }
 
