@@ -20,6 +20,7 @@ __all__ = [
     "datasets",
     "exceptions",
     "metrics",
+    "model_selection",
     "resampling",
 ]
 
