@@ -36,6 +36,7 @@ def main() -> None:
     help="Column with the group; repeat it to intersect several.",
 )
 @click.option("--cluster", metavar="COL", help="Column with the patient or cluster.")
+@click.option("--run", metavar="COL", help="Column with the run, of several.")
 @click.option("--positive", metavar="LABEL", help="Outcome that counts as positive.")
 @click.option("--weight", metavar="COL", help="Column with sample weights.")
 @click.option(
@@ -64,7 +65,7 @@ def main() -> None:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Seed of the subsamples, and of the cohort of --demo.",
+    help="Seed of subsamples and redraws, and of the cohort of --demo.",
 )
 @click.option("--json", "json_path", metavar="OUT", help="Write every number as JSON.")
 @click.option("--csv", "csv_path", metavar="OUT", help="Write the values as CSV.")
@@ -75,7 +76,9 @@ def audit(scores: str | None, demo: bool, **options: Any) -> None:
     """Compare groups on all rows and at equal size.
 
     Prints discrimination and calibration by group, on all rows and on subsamples as
-    large as the smallest group, and says which gaps are only a matter of sample size.
+    large as the smallest group, splits each gap into what sample size explains and what
+    remains, with its interval and p-value, and tests whether a score means the same
+    risk for everyone.
 
     SCORES is a CSV, TSV or Parquet file with one row per case, for example:
 
@@ -96,7 +99,7 @@ def audit(scores: str | None, demo: bool, **options: Any) -> None:
 
 
 def _run_demo(scores: str | None, options: dict[str, Any]) -> None:
-    named = ("target", "score", "groups", "cluster", "positive", "weight")
+    named = ("target", "score", "groups", "cluster", "run", "positive", "weight")
     if scores or any(options[name] for name in named):
         raise click.UsageError("--demo brings its own data: leave out file and columns")
     click.echo(DEMO)
@@ -118,13 +121,14 @@ def _run(scores: str | None, options: dict[str, Any]) -> None:
 
 def _report(frame: Any, options: dict[str, Any]) -> None:
     outcome, positive = files.target(frame, options["target"], options["positive"])
-    cluster, weight = options["cluster"], options["weight"]
+    cluster, weight, run = options["cluster"], options["weight"], options["run"]
     result = audit_scores(
         outcome,
         files.probabilities(frame, options["score"]),
         sensitive_features={c: files.group(frame, c) for c in options["groups"]},
         clusters=None if cluster is None else files.cluster(frame, cluster),
         sample_weight=None if weight is None else files.weights(frame, weight),
+        run=None if run is None else files.cluster(frame, run),
         pos_label=positive,
         missing=options["missing"].replace("-", "_"),
         n_resamples=options["n_resamples"],

@@ -211,7 +211,7 @@ class TestDemo:
         output = succeed(None, "--demo", base=[])
         assert "1,494 rows, about 20 light" in output
         assert "dark - light" in output
-        assert "- ECE, MCE and AdaECE: sample size alone explains the gaps." in output
+        assert "- ECE: sample size explains the gap." in output
         assert max(map(len, output.splitlines())) <= 100
 
     def test_is_what_the_user_guide_shows(self):
@@ -240,7 +240,7 @@ class TestDemo:
         )
         assert result.returncode == 0
         assert result.stderr == ""  # no progress bar outside of a terminal
-        assert "sample size alone explains the gaps" in result.stdout
+        assert "sample size explains the gap" in result.stdout
         assert json.loads(out.read_text())["matched_size"] == 71
 
 

@@ -14,6 +14,7 @@ from ._tables import VALUE_COLUMNS, tidy
 
 # A gap this small is none: it comes from the order of floating-point sums.
 ROUNDING = 1e-12
+ALPHA = 0.05
 
 
 def compose(frame: Any, reference: Any = None) -> AuditResult:
@@ -25,23 +26,20 @@ def compose(frame: Any, reference: Any = None) -> AuditResult:
         )
     tables = frame._tables
     parts = [part for stratum in tables.strata for part in stratum]
-    features = tables.columns() if len(frame._sf_names) == 1 else []
-    groups = tidy([_group(tables, part) for part in parts])
-    groups = groups.drop(columns=[c for c in features if c != "group"])
-    metrics = tidy([_about(metric) for metric in tables.sample.metrics])
+    metrics = about_metrics(tables)
     robust = dict(zip(metrics["metric"], metrics["size_robust"], strict=True))
     values = frame.to_frame()
     size = tables.matcher.size_of(parts)
     if reference is None and len(parts) > 2:
         reference = "rest"
     gaps = frame.gaps(reference)
-    gaps.insert(6, "explained_by_size", _explained(gaps, robust))
+    gaps.insert(6, "explained_by_size", explained(gaps, robust))
     gaps["reading"] = [
         reading(gap, size_robust=robust[gap.metric]) for gap in gaps.itertuples()
     ]
     test, reason = _test(frame)
     return AuditResult(
-        groups,
+        about_parts(frame),
         metrics,
         values[list(VALUE_COLUMNS)],
         gaps,
@@ -51,6 +49,21 @@ def compose(frame: Any, reference: Any = None) -> AuditResult:
         tables.matcher.n_resamples,
         test_reason=reason,
     )
+
+
+def about_metrics(tables: FrameTables) -> pd.DataFrame:
+    """Name, label and size bias of every metric."""
+    return tidy([_about(metric) for metric in tables.sample.metrics])
+
+
+def about_parts(frame: Any) -> pd.DataFrame:
+    """Counts of every group, and why it cannot be used."""
+    tables = frame._tables
+    groups = tidy([_group(tables, p) for stratum in tables.strata for p in stratum])
+    # A single feature is the column of groups.
+    features = tables.columns() if len(frame._sf_names) == 1 else []
+    kept = [c for c in groups if c != "group" and c not in features]
+    return groups[["group", *kept]]
 
 
 def _group(tables: FrameTables, part: Part) -> dict[str, Any]:
@@ -69,7 +82,7 @@ def _about(metric: FrameMetric) -> dict[str, Any]:
     }
 
 
-def _explained(gaps: pd.DataFrame, robust: dict[str, bool]) -> pd.Series:
+def explained(gaps: pd.DataFrame, robust: dict[str, bool]) -> pd.Series:
     """What goes away at equal size; 0 for metrics whose size does not matter."""
     gone = gaps["naive"] - gaps["size_matched"]
     unbiased = gaps["metric"].map(robust).astype(bool) & gaps["naive"].notna()
@@ -91,9 +104,10 @@ def reading(gap: Any, *, size_robust: bool) -> str:
     if max(abs(gap.naive), abs(left)) <= ROUNDING:
         return "chance"
     mostly_size = not size_robust and abs(left) <= abs(gap.naive) / 2.0
-    if np.isnan(gap.low):
+    if np.isnan(gap.low) and np.isnan(gap.p_value):
         return "size, untested" if mostly_size else "untested"
-    if gap.low <= 0.0 <= gap.high:
+    has_interval = not np.isnan(gap.low)
+    if gap.low <= 0.0 <= gap.high if has_interval else gap.p_value > ALPHA:
         return "size" if mostly_size else "chance"
     return "remains" if left * gap.naive > 0.0 else "reverses"
 

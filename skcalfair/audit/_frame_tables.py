@@ -136,9 +136,12 @@ class FrameTables:
         """Rows of a part prepared for intervals, kept for other metrics."""
         key = (part, metric.weights, n_draws)
         if key not in self._groups:
-            rows = self.sample.weightings[metric.weights].take(self.matcher.rows(part))
+            weighting = self.sample.weightings[metric.weights]
+            rows = weighting.take(self.matcher.rows(part))
             seed = np.random.default_rng(self.child_seed(*part, len(self.keys)))
-            self._groups[key] = GroupRows(rows, random_state=seed, n_draws=n_draws)
+            self._groups[key] = GroupRows(
+                rows, counts=weighting.counts, random_state=seed, n_draws=n_draws
+            )
         return self._groups[key]
 
     def child_seed(self, *key: int) -> np.random.SeedSequence:

@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from .._random import RandomStateLike, seed_sequence
 from .._sorted_scores import SortedScores
 from .._validation import ScoredRows
-from ..metrics._evaluate import recalibration, two_classes
+from ..metrics._evaluate import recalibration
 from ..metrics._registry import METRICS
 from ._influence import INFLUENCES, ON_LOGIT_SCALE, variance
 from ._inversion import Gap, path_limits, path_p_value
@@ -59,7 +59,9 @@ class GroupRows:
     Parameters
     ----------
     rows : ScoredRows
-        Rows of the group. Whole-number weights are read as numbers of rows.
+        Rows of the group.
+    counts : bool, default=None
+        Whether weights are numbers of rows; by default if all of them can be.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the redraws.
     n_draws : int, default=1999
@@ -72,11 +74,13 @@ class GroupRows:
         self,
         rows: ScoredRows,
         *,
+        counts: bool | None = None,
         random_state: RandomStateLike = None,
         n_draws: int = N_DRAWS,
         level: float = 0.95,
     ) -> None:
         self.rows, self.n_draws, self.level = rows, n_draws, level
+        self.counts = rows.weights_are_counts if counts is None else counts
         self.seed = seed_sequence(random_state)
         self._statistics: dict[str, PathStatistic] = {}
 
@@ -89,11 +93,16 @@ class GroupRows:
     def scores(self) -> SortedScores:
         """Sorted rows, each as often as its weight says."""
         rows = self.rows
-        if rows.sample_weight is not None and rows.weights_are_counts:
+        if rows.sample_weight is not None and self.counts:
             counts = rows.sample_weight.astype(np.intp)
             rows = rows.take(np.repeat(np.arange(len(rows)), counts))
             rows = ScoredRows(rows.y, rows.p, None, rows.clusters, rows.pos_label)
         return SortedScores.from_rows(rows)
+
+    @property
+    def _fractional(self) -> bool:
+        """Whether there are weights that are no numbers of rows."""
+        return self.rows.sample_weight is not None and not self.counts
 
     @cached_property
     def path(self) -> PlattPath:
@@ -108,8 +117,7 @@ class GroupRows:
 
     def value(self, metric: str) -> float:
         """Estimate of a metric."""
-        weighted = self.rows.sample_weight is not None
-        if weighted and not self.rows.weights_are_counts:
+        if self._fractional:
             scores = SortedScores.from_rows(self.rows, frequency=False)
             return float(METRICS[metric].kernel(scores)[0])
         return float(METRICS[metric].kernel(self.scores)[0])
@@ -124,7 +132,7 @@ class GroupRows:
         """Why there is no interval, or None."""
         if metric not in STATISTICS and metric not in INFLUENCES:
             return NO_METHOD
-        if not self.rows.weights_are_counts:
+        if self._fractional:
             return "no interval is offered with fractional weights"
         requirement = METRICS[metric].requirement
         missing = requirement(self.scores) if requirement else None
@@ -134,9 +142,7 @@ class GroupRows:
             return f"fewer than {FEWEST_CLUSTERS} clusters"
         if metric in STATISTICS:
             return self._no_path()
-        if len(self.scores) < 2:
-            return "fewer than two rows"
-        if two_classes in (requirement,) and self._rarer_class < FEWEST_ROWS:
+        if self._rarer_class < FEWEST_ROWS:
             return f"fewer than {FEWEST_ROWS} rows of one class"
         if not self.standard_error(metric) > 0.0:
             return "the estimated standard error is 0"

@@ -54,6 +54,13 @@ class AuditResult:
         because their weight is zero.
     test_reason : str or None
         Why there is no test.
+    runs : pandas.DataFrame or None
+        For scores of several runs: one row per run, group, metric and sampling, as in
+        `SubgroupAuditor`. `values` then holds means over the runs with the range of
+        95 % of them, and `gaps` mean gaps from the `reference`, by default the largest
+        group, with the p-values of `run_tests` and no intervals.
+    run_tests : pandas.DataFrame or None
+        Tests over the runs, as in `SubgroupAuditor.compare`.
 
     Examples
     --------
@@ -75,6 +82,8 @@ class AuditResult:
     n_resamples: int
     n_left_out: int = 0
     test_reason: str | None = None
+    runs: pd.DataFrame | None = None
+    run_tests: pd.DataFrame | None = None
 
     def summary(self) -> str:
         """
@@ -107,6 +116,8 @@ class AuditResult:
             "gaps": _records(self.gaps),
             "test": None if self.test is None else self.test.to_dict(),
             "test_reason": self.test_reason,
+            "runs": None if self.runs is None else _records(self.runs),
+            "run_tests": None if self.run_tests is None else _records(self.run_tests),
         }
 
 

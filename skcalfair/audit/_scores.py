@@ -23,6 +23,7 @@ from ._compose import compose
 from ._frame import GroupMetricFrame
 from ._frame_options import check_sizes
 from ._result import AuditResult
+from ._score_runs import audit_runs, encode_runs
 from ._tables import (
     feature_columns,
     tidy,
@@ -57,6 +58,7 @@ def audit_scores(
     missing: str = "raise",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
+    run: ArrayLike | None = None,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     progress: bool | None = None,
@@ -95,8 +97,12 @@ def audit_scores(
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights; whole numbers are read as numbers of rows, others as
         survey weights. Sizes are matched by rows, not by weight.
+    run : array-like of shape (n_samples,), default=None
+        Run that each score comes from, for example of a repeated cross-validation:
+        runs are audited one by one and then brought together. Cases that occur in
+        several runs are to be named by `clusters`.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the subsamples.
+        Seed of the subsamples, and of the redraws of intervals.
     n_jobs : int, default=None
         Workers; the result does not depend on it.
     progress : bool, default=None
@@ -158,31 +164,44 @@ def audit_scores(
     )
     n_given = len(as_1d(y_true, "y_true"))
     groups = encode_groups(sensitive_features, n_given, missing=missing)
-    codes = groups.codes if rows.kept is None else groups.codes[rows.kept]
+    kept = rows.kept
+    codes = groups.codes if kept is None else groups.codes[kept]
     in_group = np.flatnonzero(codes >= 0)
     if not in_group.size:
         raise ValueError(
             "sensitive_features gives no row a group: all values are missing"
         )
     rows = rows.take(in_group)
-    weights = rows.sample_weight
-    frame = GroupMetricFrame(
-        metrics={name: name for name in names},
-        y_true=rows.y,
-        y_pred=rows.p,
-        sensitive_features=_features(groups, codes[in_group]),
-        sample_params=None
-        if weights is None
-        else {name: {"sample_weight": weights} for name in names},
-        clusters=rows.clusters,
-        size_match=size_match,
-        n_resamples=n_resamples,
-        min_group_size=min_group_size,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    return replace(compose(frame, reference), n_left_out=n_given - len(rows))
+    features = _features(groups, codes[in_group])
+    options: dict[str, Any] = {
+        "metrics": {name: name for name in names},
+        "size_match": size_match,
+        "n_resamples": n_resamples,
+        "min_group_size": min_group_size,
+        "n_jobs": n_jobs,
+    }
+    if run is not None:
+        run_codes, labels = encode_runs(run, n_given, kept)
+        runs = run_codes[in_group], labels
+        result = audit_runs(
+            rows, features, runs, reference, options, random_state, progress
+        )
+    else:
+        weights = rows.sample_weight
+        frame = GroupMetricFrame(
+            y_true=rows.y,
+            y_pred=rows.p,
+            sensitive_features=features,
+            sample_params=None
+            if weights is None
+            else {name: {"sample_weight": weights} for name in names},
+            clusters=rows.clusters,
+            random_state=random_state,
+            progress=progress,
+            **options,
+        )
+        result = compose(frame, reference)
+    return replace(result, n_left_out=n_given - len(rows))
 
 
 def _features(groups: Groups, codes: NDArray[np.intp]) -> pd.DataFrame:

@@ -95,4 +95,4 @@ def feature_columns(features: list[str]) -> list[str]:
     if len(features) == 1:
         return []
     taken = {*VALUE_COLUMNS, *GROUP_COLUMNS}
-    return [f"group_{name}" if name in taken else name for name in features]
+    return [f"feature_{name}" if name in taken else name for name in features]

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 # Lines wider than this make names of groups be cut, and numbered.
-WIDTH = 106
+WIDTH = 100
 FULL_NAME_WIDTH = 34
-CUT_NAME_WIDTH = 22
+CUT_NAME_WIDTH = 14
 
 # With fewer rows of a class there is no honest interval of a calibration error.
 EVENTS = 20
@@ -25,14 +25,14 @@ FOUR_DECIMALS = {
 }
 
 READINGS = {
-    "size": "explained by size",
-    "chance": "within chance",
-    "remains": "a gap remains",
+    "size": "sample size",
+    "chance": "chance",
+    "remains": "gap remains",
     "reverses": "reverses",
     "size, untested": "mostly size",
     "untested": "untested",
     "not matched": "not matched",
-    "not estimable": "not estimable",
+    "not estimable": "no estimate",
 }
 
 SENTENCES = {
@@ -161,7 +161,8 @@ def _values(result: Any, names: Names) -> str:
     """Table of each metric in each group that can be used."""
     usable = result.groups.loc[result.groups["reason"].isna(), "group"]
     cells = {(v.metric, v.sampling, v.group): v for v in result.values.itertuples()}
-    header = ["metric", "group", "all rows", "95 % interval"]
+    ranges = "95 % interval" if result.runs is None else "95 % of runs"
+    header = ["metric", "group", "all rows", ranges]
     if result.matched_size:
         header += [plural(result.matched_size, "row"), "95 % of subsamples"]
     rows, notes = [header], dict[str, int]()
@@ -188,21 +189,28 @@ def _values(result: Any, names: Names) -> str:
 def _gaps(result: Any, names: Names) -> str:
     """Table of the differences between groups."""
     labels = _labels(result)
-    header = ["gap", "between", "all rows", "by size", "remains", "95 % interval", "p"]
-    rows, last = [[*header, "reading"]], None
+    between = [
+        f"{names.brief[gap.group]} - {names.brief.get(gap.reference, 'rest')}"
+        for gap in result.gaps.itertuples()
+    ]
+    one = len(set(between)) == 1
+    # A single comparison names the table and needs no column.
+    title = [between[0], ""] if one else ["gap", "between"]
+    header = [*title, "all rows", "by size", "remains", "95 % interval", "p", "reading"]
+    rows, last = [header], None
     robust = dict(
         zip(result.metrics["metric"], result.metrics["size_robust"], strict=True)
     )
-    for gap in result.gaps.itertuples():
+    for gap, pair in zip(result.gaps.itertuples(), between, strict=True):
         label = "" if gap.metric == last else labels[gap.metric]
         last = gap.metric
         left = gap.naive if robust[gap.metric] else gap.size_matched
-        between = f"{names.brief[gap.group]} - {names.brief.get(gap.reference, 'rest')}"
-        row = [label, between, number(gap.naive, gap.metric)]
+        row = [label, "" if one else pair, number(gap.naive, gap.metric)]
         biased = np.isfinite(gap.explained_by_size) and not robust[gap.metric]
         row.append(number(gap.explained_by_size, gap.metric) if biased else "")
         row.append(number(left, gap.metric) if np.isfinite(left) else "")
-        row += [spread(gap, gap.metric), p_text(gap.p_value), READINGS[gap.reading]]
+        p = gap.p_value if np.isnan(gap.p_adjusted) else gap.p_adjusted
+        row += [spread(gap, gap.metric), p_text(p), READINGS[gap.reading]]
         rows.append(row)
     return table(rows, left={0, 1, 7})
 
@@ -253,15 +261,17 @@ def _sentences(result: Any, names: Names) -> str:
 
 def _about(gap: Any, labels: dict[str, str], names: Names, several: bool) -> str:
     """Metric of a gap, and the group where there are several comparisons."""
-    label = labels[gap.metric]
-    return f"{label} ({names.brief[gap.group]})" if several else label
+    label, group = labels[gap.metric], str(names.brief[gap.group])
+    if not several:
+        return label
+    return f"{label} {group}" if group.startswith("[") else f"{label} ({group})"
 
 
 def _about_p_values(result: Any, labels: dict[str, str]) -> str:
     """Which p-values may be read as tests."""
     first = labels[result.metrics["metric"].iloc[0]]
     n = len(result.gaps) // max(len(labels), 1)
-    family = f"; over its {n} comparisons, Holm's p-values are in the table" * (n > 1)
+    family = f", adjusted by Holm for its {n} comparisons" * (n > 1)
     return (
         f"- The p-value of {first} is the one to test by{family}. Those of the other "
         "metrics are exploratory: with many of them, some fall below .05 by chance."
@@ -305,7 +315,7 @@ def _forms(result: Any, gaps: pd.DataFrame, labels: dict[str, str]) -> dict[str,
 def number(value: float, metric: str) -> str:
     """Value of a metric; a space stands for a decimal not shown, to align points."""
     if not np.isfinite(value):
-        return "inf" if np.isinf(value) else "not estimable"
+        return "inf" if np.isinf(value) else "n/a"
     decimals = 4 if metric in FOUR_DECIMALS else 3
     # Adding 0 turns -0.000 into 0.000.
     text = f"{round(value, decimals) + 0.0:.{decimals}f}"

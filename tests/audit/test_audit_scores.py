@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 
 from skcalfair.audit import AuditResult, audit_scores
-from skcalfair.audit._tables import reading, widening
+from skcalfair.audit._compose import reading
 from skcalfair.datasets import fetch_ecg_readers, make_subgroup_scores
 from skcalfair.metrics import (
     calibration_loss,
@@ -76,7 +77,8 @@ class TestValues:
                 found = cell(result, metric, group, "naive")
                 assert_allclose(found.value, expected)
                 assert found.size == len(part)
-                assert np.isnan([found.low, found.high]).all()
+                assert found.low <= found.high
+                assert found.method is not None
                 assert found.reason is None
 
     @pytest.mark.parametrize("size", ["smallest", 50])
@@ -165,7 +167,9 @@ class TestValues:
         result = audit(rows, metrics=names, n_resamples=40)
         assert result.gaps["metric"].unique().tolist() == names
         assert result.values["value"].notna().all()
-        assert result.values["reason"].isna().all()
+        without = result.values[result.values["reason"].notna()]
+        assert without["reason"].str.startswith("no interval").all()
+        assert set(without["sampling"]) == {"naive"}
         assert len(result.values) == len(names) * 3 * 2
         for name in names:
             assert result.summary().count(metric_table().loc[name, "label"])
@@ -214,7 +218,7 @@ class TestInput:
         result = audit_scores(
             rows["outcome"], rows["score"], sensitive_features=features, metrics=[ECE]
         )
-        assert {"n", "group_n", "group_value"} <= set(result.groups)
+        assert {"n", "feature_n", "feature_value"} <= set(result.groups)
         assert result.groups["n"].sum() == len(rows)
 
     def test_names_of_intersections_differ(self, rows):
@@ -297,17 +301,19 @@ class TestSizes:
         rows = cohort({"a": 100, "b": 100})
         result = audit(rows)
         assert result.matched_size == 100
-        assert set(result.gaps["reading"]) == {"equal size"}
+        assert set(result.gaps["reading"]) == {"chance"}
         assert_allclose(result.gaps["naive"], result.gaps["size_matched"])
-        assert "so close in size" in result.summary()
+        assert_allclose(result.gaps["explained_by_size"], 0.0)
 
     def test_no_matching(self, rows):
         result = audit(rows, size_match=None)
         assert result.matched_size is None
         assert set(result.values["sampling"]) == {"naive"}
-        assert set(result.gaps["reading"]) == {"not matched"}
+        readings = result.gaps.groupby("metric")["reading"].unique()
+        assert readings[ECE].tolist() == ["not matched"]
+        assert "not matched" not in readings[CE2]
         text = result.summary()
-        assert "ECE and CE2: groups were compared on all their rows only." in text
+        assert "groups were compared on all their rows only." in text
         assert "ECE depends on the number of rows" in text.replace("\n  ", " ")
         assert "subsamples" not in text
 
@@ -317,11 +323,10 @@ class TestSizes:
         assert np.isnan(found.value)
         assert found.reason == "fewer than 150 rows"
         assert np.isfinite(cell(result, ECE, "a").value)
-        gaps = result.gaps[result.gaps["metric"] == ECE]
-        assert dict(zip(gaps["furthest"], gaps["reading"], strict=True)) == {
-            "all rows": "not estimable",
-            "equal size": "size",
-        }
+        gaps = result.gaps[result.gaps["metric"] == ECE].set_index("group")
+        assert gaps.loc["b", "reading"] == "not matched"
+        assert np.isfinite(gaps.loc["b", "naive"])
+        assert np.isfinite(gaps.loc["a", "size_matched"])
         assert "(1) fewer than 150 rows" in result.summary()
 
     def test_small_groups(self):
@@ -331,7 +336,9 @@ class TestSizes:
         assert result.groups["reason"].tolist() == [None, None, "fewer than 10 rows"]
         assert np.isnan(cell(result, ECE, "tiny", "naive").value)
         assert cell(result, ECE, "tiny", "naive").reason == "fewer than 10 rows"
-        assert "tiny" not in set(result.gaps["lowest"]) | set(result.gaps["highest"])
+        gaps = result.gaps.set_index("group")
+        assert set(gaps.loc["tiny", "reading"]) == {"not estimable"}
+        assert "fewer than 10 rows" in gaps.loc["tiny", "reason"].iloc[0]
         assert "tiny      9" in result.summary()
         assert audit(rows, min_group_size=9).matched_size == 9
 
@@ -340,8 +347,8 @@ class TestSizes:
             result = audit(cohort(sizes))
             assert result.matched_size is None
             assert np.isfinite(cell(result, ECE, "a", "naive").value)
-            assert set(result.gaps["reading"]) == {"not estimable"}
-            assert result.gaps["lowest"].tolist() == [None, None]
+            assert set(result.gaps["reading"]) <= {"not estimable"}
+            assert result.test is None or result.test.reason
             assert "only one group can be used" in result.summary()
 
     def test_no_group_can_be_used(self):
@@ -362,8 +369,9 @@ class TestSizes:
         assert np.isnan(found.value)
         assert found.reason == "only one class is present (no positive rows)"
         assert np.isfinite(cell(result, ECE, "b", "naive").value)
-        gap = result.gaps.set_index("metric").loc["roc_auc"]
-        assert {gap["lowest"], gap["highest"]} == {"a", "c"}
+        gaps = result.gaps[result.gaps["metric"] == "roc_auc"].set_index("group")
+        assert gaps.loc["b", "reading"] == "not estimable"
+        assert np.isfinite(gaps.loc["a", "naive"])
         assert "(1) only one class is present (no positive rows)" in result.summary()
 
     def test_no_group_has_two_classes(self):
@@ -371,10 +379,9 @@ class TestSizes:
         outcome = (rows["group"] == "a").astype(int)
         result = audit(rows.assign(outcome=outcome), metrics=["roc_auc", ECE])
         gap = result.gaps.set_index("metric").loc["roc_auc"]
-        assert (gap["lowest"], gap["reading"]) == (None, "not estimable")
-        assert "AUC: no comparison at equal size; the tables say why" in (
-            result.summary()
-        )
+        assert np.isnan(gap["naive"])
+        assert gap["reading"] == "not estimable"
+        assert "AUC: no comparison; the tables say why" in result.summary()
 
     def test_subsamples_of_one_class(self):
         rows = cohort({"a": 300, "b": 12})
@@ -390,123 +397,122 @@ class TestSizes:
 
 class TestGaps:
     @pytest.mark.parametrize("size_match", ["smallest", 80])
-    def test_difference_of_the_values(self, rows, size_match):
-        result = audit(rows, size_match=size_match)
+    def test_each_group_against_the_rest(self, rows, size_match):
+        result = audit(rows, size_match=size_match, metrics=[ECE, CE2, "roc_auc"])
         sizes = result.groups.set_index("group")["n"]
+        assert result.gaps["group"].tolist() == ["a", "b", "c"] * 3
         for gap in result.gaps.itertuples():
-            pair = rows[rows["group"].isin([gap.highest, gap.lowest])]
-            alone = audit(pair, size_match=size_match)
+            two = rows.assign(group=np.where(rows["group"] == gap.group, "x", "rest"))
+            alone = audit(two, size_match=size_match, metrics=[gap.metric])
             for column, sampling in (("naive", "naive"), ("size_matched",) * 2):
-                high = cell(alone, gap.metric, gap.highest, sampling)
-                low = cell(alone, gap.metric, gap.lowest, sampling)
-                difference = high.value - low.value
+                group = cell(alone, gap.metric, "x", sampling)
+                rest = cell(alone, gap.metric, "rest", sampling)
                 # Matched values come from other subsamples.
                 error = 0.0 if column == "naive" else 0.01
-                assert_allclose(getattr(gap, column), difference, atol=error + 1e-12)
-            smaller = sizes[[gap.lowest, gap.highest]].min()
+                assert_allclose(
+                    getattr(gap, column), group.value - rest.value, atol=error + 1e-12
+                )
+            smaller = min(sizes[gap.group], len(rows) - sizes[gap.group])
             assert gap.size == (smaller if size_match == "smallest" else 80)
-            assert gap.naive >= 0
-            assert gap.size_robust == metric_table().loc[gap.metric, "size_robust"]
+            biased = not metric_table().loc[gap.metric, "size_robust"]
+            gone = gap.naive - gap.size_matched if biased else 0.0
+            assert_allclose(gap.explained_by_size, gone)
 
-    def test_both_pairs_that_are_furthest_apart(self):
-        # The small calibrated group looks worst on all rows. At equal size it is a
-        # large one that is not calibrated, which must not be overlooked, nor be
-        # called a matter of size.
+    def test_two_groups_are_compared_with_each_other(self):
+        result = audit(cohort({"a": 300, "b": 100}))
+        pairs = set(zip(result.gaps["group"], result.gaps["reference"], strict=True))
+        assert pairs == {("a", "b")}
+
+    def test_against_one_group(self, rows):
+        result = audit(rows, reference="c", metrics=[ECE])
+        pairs = list(zip(result.gaps["group"], result.gaps["reference"], strict=True))
+        assert pairs == [("a", "c"), ("b", "c")]
+        with pytest.raises(ValueError, match="reference must be"):
+            audit(rows, reference="d")
+
+    def test_a_large_group_that_is_off_is_not_taken_for_size(self):
+        # The small calibrated group looks worst on all rows.
         rows = cohort(
             {"large": 3000, "off": 3000, "small": 80},
             seed=3,
             slope={"large": 1.0, "off": 0.3, "small": 1.0},
         )
-        result = audit(rows, metrics=[ECE], n_resamples=200)
-        first, second = result.gaps.itertuples()
-        assert (first.furthest, first.highest, first.lowest, first.size) == (
-            "all rows",
-            "small",
-            "large",
-            80,
-        )
-        assert first.reading == "size"
-        assert (second.furthest, second.highest, second.lowest, second.size) == (
-            "equal size",
-            "off",
-            "large",
-            3000,
-        )
-        assert second.reading == "equal size"
-        assert second.size_matched == second.naive
-        text = result.summary()
-        assert "80  explained by size" in text
-        assert "3,000  sizes too close" in text
+        result = audit(rows, metrics=["calibration_loss_log_loss", ECE])
+        readings = result.gaps.set_index(["metric", "group"])["reading"]
+        assert readings[ECE, "off"] == "remains"
+        assert readings["calibration_loss_log_loss", "off"] == "remains"
+        assert result.test.p_value < 0.001
+
+    def test_holm_over_the_comparisons_of_the_first_metric(self, rows):
+        gaps = audit(rows, metrics=["brier_score_loss", CE2]).gaps
+        first = gaps[gaps["metric"] == "brier_score_loss"]
+        assert not first["exploratory"].any()
+        p = first["p_value"].to_numpy()
+        order = np.argsort(p)
+        steps = np.minimum(1, np.maximum.accumulate(p[order] * [3, 2, 1]))
+        assert_allclose(first["p_adjusted"].to_numpy()[order], steps)
+        rest = gaps[gaps["metric"] == CE2]
+        assert rest["exploratory"].all()
+        assert rest["p_adjusted"].isna().all()
 
     def test_equal_values_are_two_groups(self):
         rows = cohort({"a": 50})
         twice = pd.concat([rows, rows.assign(group="b")])
         gap = audit(twice, metrics=[ECE]).gaps.iloc[0]
-        assert {gap["lowest"], gap["highest"]} == {"a", "b"}
+        assert (gap["group"], gap["reference"]) == ("a", "b")
         assert gap["naive"] == 0
+        assert gap["reading"] == "chance"
 
     @pytest.mark.parametrize(
         ("numbers", "size_robust", "expected"),
         [
             ((0.1, 0.02, -0.01, 0.05), False, "size"),
-            ((0.1, 0.02, -0.01, 0.05), True, "chance"),
+            ((0.1, 0.02, -0.01, 0.15), True, "chance"),
             ((0.1, 0.08, -0.01, 0.15), False, "chance"),
             ((0.1, -0.04, -0.09, 0.01), False, "size"),
             ((0.1, 0.08, 0.01, 0.15), False, "remains"),
             ((0.1, 0.08, 0.01, 0.15), True, "remains"),
             ((0.1, -0.08, -0.15, -0.01), False, "reverses"),
+            ((0.1, 0.02, np.nan, np.nan), False, "size, untested"),
+            ((0.1, 0.09, np.nan, np.nan), False, "untested"),
+            ((0.1, np.nan, np.nan, np.nan), False, "not matched"),
+            ((0.1, 0.02, np.nan, np.nan, 0.3), False, "size"),
+            ((0.1, 0.09, np.nan, np.nan, 0.01), True, "remains"),
+            ((np.nan, np.nan, np.nan, np.nan), True, "not estimable"),
+            ((1e-15, 1e-15, np.nan, np.nan), False, "chance"),
         ],
     )
     def test_reading(self, numbers, size_robust, expected):
-        assert reading(*numbers, size_robust=size_robust) == expected
-
-    def test_widening_of_the_range(self):
-        # Means of normal rows: the range is to be as wide as that of the true gap.
-        n, m = 150, 50
-        assert_allclose(
-            widening(m / n, 1.0), np.sqrt((1 / m + 1 / n) / (1 / m - 1 / n))
-        )
-        assert widening(0.01, 0.02) == 1.0
-
-    def test_ranges_hold_their_level_where_subsamples_overlap(self):
-        # Groups of 100 and 150 rows without any difference: without the widening a
-        # third of the gaps of the Brier score would be taken for more than size.
-        counts = Counter()
-        for seed in range(100):
-            rows = cohort({"a": 150, "b": 100}, seed)
-            result = audit(rows, metrics=["brier_score_loss"])
-            counts.update(result.gaps["reading"])
-        assert counts["remains"] + counts["reverses"] <= 12
-        assert counts["equal size"] == 0
+        names = ("naive", "size_matched", "low", "high", "p_value")
+        numbers = (*numbers, np.nan)[:5]
+        gap = SimpleNamespace(**dict(zip(names, numbers, strict=True)))
+        assert reading(gap, size_robust=size_robust) == expected
 
 
 class TestConclusions:
     def test_groups_that_are_equally_calibrated(self):
         counts = {ECE: Counter(), CE2: Counter()}
-        for seed in range(100):
-            for gap in audit(cohort(None, seed)).gaps.itertuples():
+        rejected = 0
+        for seed in range(40):
+            result = audit(cohort(None, seed))
+            rejected += result.test.p_value <= 0.05
+            for gap in result.gaps.itertuples():
                 counts[gap.metric][gap.reading] += 1
-        assert counts[ECE]["size"] + counts[ECE]["chance"] >= 88
-        assert counts[ECE]["size"] > 80
-        assert counts[CE2]["chance"] >= 88
+        assert counts[ECE]["size"] + counts[ECE]["chance"] >= 34
+        assert counts[ECE]["size"] > 28
+        assert counts[CE2]["chance"] >= 34
         assert counts[CE2]["size"] == 0
+        assert rejected <= 6
 
     def test_a_group_that_is_not(self):
         metric = "calibration_loss_log_loss"
         counts = Counter()
-        for seed in range(40):
-            rows = cohort(None, seed, slope={"light": 1.0, "dark": 0.4})
-            result = audit(rows, metrics=[metric, ECE])
-            gap = result.gaps.set_index("metric").loc[metric]
-            counts[gap["highest"], gap["reading"]] += 1
-        assert counts["dark", "remains"] >= 30
-
-    def test_a_large_group_that_is_not(self):
-        counts = Counter()
         for seed in range(20):
-            rows = cohort({"a": 4000, "b": 500}, seed, slope={"a": 1.0, "b": 0.4})
-            counts.update(audit(rows, metrics=[ECE]).gaps["reading"])
-        assert counts["remains"] >= 18
+            rows = cohort(None, seed, slope={"light": 1.0, "dark": 0.4})
+            result = audit(rows, metrics=[metric])
+            (gap,) = result.gaps.itertuples()
+            counts[gap.naive > 0, gap.reading] += 1
+        assert counts[True, "remains"] >= 13
 
 
 class TestReproducible:
@@ -604,20 +610,23 @@ class TestSummary:
         rows = cohort({self.LONG: 300, self.LONG + " 2": 50})
         text = audit(rows).summary()
         assert "[1] Hospital Nossa Senhora" in text
-        assert "[2] - [1]" in text
+        assert "[1] - [2]" in text
 
     def test_says_plainly_that_a_gap_is_sample_size(self):
         text = audit(cohort(None)).summary()
-        assert "explained by size" in text
-        assert "- ECE: sample size alone explains the gap. This metric depends" in text
-        assert "- CE2: the gap is within what chance makes of 71 rows" in text
-        assert "not confidence intervals" in text
+        assert "sample size" in text
+        assert "- ECE: sample size explains the gap. This metric depends" in text
+        assert "- CE2: no difference is shown." in text
+        assert "No difference is shown" in text
 
     def test_says_that_a_gap_remains(self):
         rows = cohort({"a": 4000, "b": 500}, slope={"a": 1.0, "b": 0.4})
         text = audit(rows).summary()
-        assert "more than size" in text
-        assert "sample size does not explain" in text
+        assert "gap remains" in text
+        assert "a difference remains that sample size and chance do not explain" in (
+            text.replace("\n  ", " ")
+        )
+        assert "not equally calibrated" in text
 
     @pytest.mark.parametrize(
         ("sizes", "words"),
