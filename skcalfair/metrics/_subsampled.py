@@ -11,6 +11,7 @@ from .._random import RandomStateLike, child_seeds
 from .._sorted_scores import CHUNK, SortedScores
 from ..resampling import subsample_clusters, subsample_counts
 from ._evaluate import Kernel
+from ._gathered import GatheredScores, can_gather, hand_on, is_served
 from ._resampled import REPLICATES, replicate_values
 
 Floats = NDArray[np.float64]
@@ -20,6 +21,10 @@ TOGETHER = (4, 8, 16)
 # Nanoseconds that ten metrics take: for a call, for each row taken out, and for each
 # row and replicate.
 CALL, ROW, CELL = 1.5e6, 60.0, 20.0
+# Gathering a row costs as much as weighting this many.
+GATHERED = 4
+# Rows gathered at once.
+GATHERED_CELLS = 2**17
 
 
 def subsample_values(
@@ -36,8 +41,11 @@ def subsample_values(
     With clusters, whole ones are drawn, up to that size. Results do not depend on
     `n_jobs`.
     """
+    gathers = can_gather(scores) and size * GATHERED < len(scores)
+    served = {n: k for n, k in kernels.items() if gathers and is_served(k)}
+    others = {n: k for n, k in kernels.items() if n not in served}
     together = 0 if scores.clusters is not None else how_many(len(scores), size)
-    if not together:
+    if not served and not together:
         return replicate_values(
             scores,
             kernels,
@@ -48,11 +56,14 @@ def subsample_values(
         )
     for kernel in kernels.values():
         kernel(scores)  # what is known row by row, such as log-odds, is then kept
-    starts = range(0, n_replicates, together)
-    sizes = [min(together, n_replicates - start) for start in starts]
+    together = together or TOGETHER[0]
+    most = max(together, GATHERED_CELLS // size // together * together)
+    most = most if served else together
+    starts = range(0, n_replicates, most)
+    sizes = [min(most, n_replicates - start) for start in starts]
     seeds = child_seeds(random_state, len(sizes))
     blocks = Parallel(n_jobs=n_jobs)(
-        delayed(_union_values)(scores, dict(kernels), size, block, seed)
+        delayed(_drawn_values)(scores, served, others, size, block, together, seed)
         for block, seed in zip(sizes, seeds, strict=True)
     )
     return {name: np.concatenate([block[name] for block in blocks]) for name in kernels}
@@ -79,21 +90,41 @@ def _draw(
     return subsample_clusters(codes, size, n_replicates, random_state=rng)
 
 
-def _union_values(
+def _drawn_values(
     scores: SortedScores,
-    kernels: dict[str, Kernel],
+    served: dict[str, Kernel],
+    others: dict[str, Kernel],
     size: int,
     n_replicates: int,
+    together: int,
     seed: np.random.SeedSequence,
 ) -> dict[str, Floats]:
-    """Values on a block of subsamples, from the rows that at least one holds."""
+    """Values on a block of subsamples: gathered, or on the rows that some hold."""
     rng = np.random.default_rng(seed)
-    rows, weights = union_of_subsamples(len(scores), size, n_replicates, rng)
+    drawn = draw_rows(len(scores), size, n_replicates, rng)
+    out: dict[str, Floats] = {}
+    if served:
+        gathered = GatheredScores(scores, drawn)
+        out = {name: kernel(gathered) for name, kernel in served.items()}
+    if others:
+        parts = [
+            _union_values(scores, others, drawn[start : start + together])
+            for start in range(0, n_replicates, together)
+        ]
+        out |= {name: np.concatenate([p[name] for p in parts]) for name in others}
+    return out
+
+
+def _union_values(
+    scores: SortedScores, kernels: dict[str, Kernel], drawn: NDArray[np.intp]
+) -> dict[str, Floats]:
+    """Values on subsamples, from the rows that at least one holds."""
+    rows, weights = union_of_subsamples(len(scores), drawn)
     part = scores.take(rows)
     if part.weights is not None:
         weights = weights * part.weights[0]
     replicates = _FewRows(part.p, part.y, weights=weights, frequency=part.frequency)
-    _take_row_facts(scores, rows, replicates)
+    hand_on(scores, rows, replicates)
     return {name: kernel(replicates) for name, kernel in kernels.items()}
 
 
@@ -123,54 +154,36 @@ class _FewRows(SortedScores):
         return out
 
 
-def _take_row_facts(
-    scores: SortedScores, rows: NDArray[np.intp], part: SortedScores
-) -> None:
-    """Hand on what is known of each row by itself: the float columns."""
-    for key, known in scores._row_memo.items():
-        column = isinstance(known, np.ndarray) and known.shape == scores.p.shape
-        if column and known.dtype == np.float64:
-            part._row_memo[key] = known[rows]
-
-
-def union_of_subsamples(
+def draw_rows(
     n: int, size: int, n_replicates: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
-    """Rows that at least one subsample holds, ascending, and which holds which.
-
-    The cost grows with the rows drawn, hardly with n.
-    """
-    drawn = _distinct(n, size, n_replicates, rng)
-    replicate, row = np.divmod(drawn, n)
-    held = np.zeros(n, dtype=bool)
-    held[row] = True
-    rows = np.flatnonzero(held)
-    place = np.empty(n, dtype=np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    weights = np.zeros((n_replicates, len(rows)), dtype=np.uint8)
-    weights.ravel()[replicate * len(rows) + place[row]] = 1
-    return rows, weights
-
-
-def _distinct(
-    n: int, size: int, n_replicates: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Distinct rows of each subsample, as replicate * n + row.
+) -> NDArray[np.intp]:
+    """Rows of each subsample, ascending, (n_replicates, size).
 
     Repeated draws are thrown away and drawn anew: every set of rows stays equally
     likely.
     """
     first = np.arange(n_replicates, dtype=np.int64) * n
     drawn = (rng.integers(n, size=(n_replicates, size)) + first[:, np.newaxis]).ravel()
-    # Of draws of the same row, the last to write its number here is the one kept.
-    slot = np.empty(n_replicates * n, dtype=np.int32)
     while True:
-        numbers = np.arange(len(drawn), dtype=np.int32)
-        slot[drawn] = numbers
-        kept = slot[drawn] == numbers
-        if kept.all():
-            return drawn
-        drawn = drawn[kept]
+        drawn.sort()
+        repeated = drawn[1:] == drawn[:-1]
+        if not repeated.any():
+            return drawn.reshape(n_replicates, size) - first[:, np.newaxis]
+        drawn = drawn[np.append(True, ~repeated)]
         missing = size - np.bincount(drawn // n, minlength=n_replicates)
         again = rng.integers(n, size=missing.sum()) + np.repeat(first, missing)
         drawn = np.concatenate([drawn, again])
+
+
+def union_of_subsamples(
+    n: int, drawn: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """Rows that at least one subsample holds, ascending, and which holds which."""
+    held = np.zeros(n, dtype=bool)
+    held[drawn] = True
+    rows = np.flatnonzero(held)
+    place = np.empty(n, dtype=np.intp)
+    place[rows] = np.arange(len(rows))
+    weights = np.zeros((len(drawn), len(rows)), dtype=np.uint8)
+    np.put_along_axis(weights, place[drawn], 1, axis=1)
+    return rows, weights

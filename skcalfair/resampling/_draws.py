@@ -189,11 +189,14 @@ def _coin_subsample(counts: Counts, size: int, rng: np.random.Generator) -> None
     missing = -1
     while missing < 0:
         counts[:] = _random_cells(n, rng) < limit
-        missing = size - int(counts.sum(dtype=np.int64))
+        missing = size - int(np.count_nonzero(counts))
     while missing:
-        tried = rng.integers(n, size=missing)
-        fresh = np.unique(tried[counts[tried] == 0])
-        # A repeated draw counts once: the next round makes up for it, uniformly.
+        # About as many tries as it takes to find so many rows that are free.
+        tried = rng.integers(n, size=16 + int(1.2 * missing * n / (n - size)))
+        tried = tried[counts[tried] == 0]
+        # The first distinct ones in the order drawn: a repeated draw counts once.
+        _, first = np.unique(tried, return_index=True)
+        fresh = tried[np.sort(first)[:missing]]
         counts[fresh] = 1
         missing -= len(fresh)
 

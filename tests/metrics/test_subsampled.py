@@ -1,5 +1,6 @@
 """Small subsamples are exact draws, and kernels see the same rows as by weights."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -11,15 +12,24 @@ from scipy.stats import chisquare
 from skcalfair._sorted_scores import SortedScores
 from skcalfair._validation import ScoredRows
 from skcalfair.metrics import _subsampled
+from skcalfair.metrics._calibration_loss import held_out_loss_kernel
+from skcalfair.metrics._gathered import can_gather
 from skcalfair.metrics._registry import METRICS
-from skcalfair.metrics._subsampled import subsample_values, union_of_subsamples
+from skcalfair.metrics._subsampled import (
+    draw_rows,
+    subsample_values,
+    union_of_subsamples,
+)
 
 KERNELS = {name: metric.kernel for name, metric in METRICS.items()}
+KERNELS["held_out"] = partial(
+    held_out_loss_kernel, score="log_loss", slope=0.8, intercept=0.1
+)
 
 
-def scores(n, seed=0, **columns):
+def scores(n, seed=0, decimals=3, **columns):
     rng = np.random.default_rng(seed)
-    p = np.round(rng.beta(2, 2, n), 3)
+    p = np.round(rng.beta(2, 2, n), decimals)
     y = (rng.random(n) < p).astype(np.uint8)
     return SortedScores.from_rows(ScoredRows(y, p, **columns), keep_order=True)
 
@@ -29,7 +39,7 @@ def test_every_subset_is_equally_likely():
     subsets = list(combinations(range(6), 3))
     seen = dict.fromkeys(subsets, 0)
     for _ in range(250):
-        rows, weights = union_of_subsamples(6, 3, 16, rng)
+        rows, weights = union_of_subsamples(6, draw_rows(6, 3, 16, rng))
         assert weights.any(axis=0).all()
         for held in weights:
             seen[tuple(rows[held > 0].tolist())] += 1
@@ -39,26 +49,29 @@ def test_every_subset_is_equally_likely():
 
 @pytest.mark.parametrize("size", [1, 50, 99, 100])
 def test_subsamples_have_their_size(size):
-    rows, weights = union_of_subsamples(100, size, 16, np.random.default_rng(1))
+    drawn = draw_rows(100, size, 16, np.random.default_rng(1))
+    rows, weights = union_of_subsamples(100, drawn)
     assert (weights.sum(axis=1) == size).all()
     assert (np.diff(rows) > 0).all()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_values_are_those_of_the_rows_drawn(weighted, monkeypatch):
+@pytest.mark.parametrize("size", [1, 7, 60])
+@pytest.mark.parametrize("kind", ["ties", "weights", "all scores differ"])
+def test_values_are_those_of_the_rows_drawn(kind, size, monkeypatch):
     """Each replicate against the kernels on its own rows alone."""
-    n, size = 5_000, 60
+    n, weighted = 5_000, kind == "weights"
     w = np.random.default_rng(3).integers(1, 4, n) * 1.0 if weighted else None
-    rows = scores(n, sample_weight=w)
+    rows = scores(n, sample_weight=w, decimals=12 if kind.startswith("all") else 3)
+    assert can_gather(rows) == kind.startswith("all")
     found = []
 
     def watched(*args):
-        found.append(union_of_subsamples(*args))
+        found.append(draw_rows(*args))
         return found[-1]
 
-    monkeypatch.setattr(_subsampled, "union_of_subsamples", watched)
+    monkeypatch.setattr(_subsampled, "draw_rows", watched)
     values = subsample_values(rows, KERNELS, size, 20, random_state=0)
-    held = [union[w > 0] for union, weights in found for w in weights]
+    held = np.concatenate(found)
     assert len(held) == 20
     for name, kernel in KERNELS.items():
         expected = [kernel(rows.take(positions))[0] for positions in held]
