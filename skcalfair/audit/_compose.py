@@ -78,7 +78,8 @@ def _about(metric: FrameMetric) -> dict[str, Any]:
     return {
         "metric": metric.name,
         "label": known.label if known is not None and named else metric.name,
-        "size_robust": known is not None and known.size_robust,
+        "size_robust": metric.size_robust,
+        "built_in": metric.standard,
     }
 
 

@@ -133,7 +133,7 @@ class GroupMetricFrame(MetricFrame):
     >>> float(round(frame.difference(), 3))
     0.102
     >>> float(round(frame.size_matched_difference(), 3))
-    0.001
+    0.0
     """
 
     def __init__(
@@ -304,13 +304,14 @@ class GroupMetricFrame(MetricFrame):
         -------
         pandas.DataFrame
             One row per metric and comparison: the control features, `metric`, `group`,
-            `reference`, `naive` (difference on all rows), `size` and `size_matched`
-            (difference of the means over subsamples of that size), the 95 % confidence
-            interval `low` to `high` with the `p_value` of no gap, `p_adjusted` (Holm,
-            over the comparisons of the first metric), whether the metric is
-            `exploratory` (any but the first), the `method` of the interval, and the
-            `reason` where there is none. The interval is that of the difference on all
-            rows for metrics whose expectation hardly depends on size, and that of the
+            `reference`, `naive` (difference on all rows), `size` and, for metrics with
+            a size bias, `size_matched` (difference of the means over subsamples of that
+            size; NaN for those whose expectation hardly depends on size), the 95 %
+            confidence interval `low` to `high` with the `p_value` of no gap,
+            `p_adjusted` (Holm, over the comparisons of the first metric), whether the
+            metric is `exploratory` (any but the first), the `method` of the interval,
+            and the `reason` where there is none. The interval is that of the difference
+            on all rows for metrics whose expectation hardly depends on size, and of the
             difference at equal size for the expected calibration error.
         """
         key = tuple(reference) if isinstance(reference, list) else reference

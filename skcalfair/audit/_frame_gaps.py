@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..metrics._registry import METRICS
 from ._frame_matched import Part, Size, total
 from ._frame_metrics import FrameMetric
 from ._frame_tables import NO_INTERVAL, FrameTables, table
@@ -103,8 +102,11 @@ class Gaps:
             who = record["group"] if problem else name
             reason = f"{who}: {problem or problem_2}"
             return record | _limits(Interval(np.nan, reason=reason))
-        if size is not None:
-            one, two = (self.tables.matcher.cells(p, size) for p in (part, other))
+        if size is not None and not metric.size_robust:
+            one, two = (
+                self.tables.matcher.cells(p, size, biased_only=True)
+                for p in (part, other)
+            )
             record["size_matched"] = one[metric.name].value - two[metric.name].value
         found = self._gap_interval(metric, part, other, size, record, n_draws)
         return record | _limits(found)
@@ -124,21 +126,22 @@ class Gaps:
         if standard is None:
             return Interval(np.nan, reason=f"{NO_INTERVAL} with other parameters")
         a, b = (self.tables.group_rows(p, metric, n_draws) for p in (part, other))
-        if METRICS[standard].size_robust:
+        if metric.size_robust:
             return gap_interval(a, b, standard)
         if isinstance(size, tuple):
             return Interval(np.nan, reason=NO_CLASS_MATCHED)
         if size is None or np.isnan(record["size_matched"]):
             why = "no common size" if size is None else "not estimable at that size"
             return Interval(np.nan, reason=f"size bias, and {why}")
-        seed = self.tables.child_seed(*part, *other, 0)
         return matched_gap_interval(
             a,
             b,
             standard,
             size=size,
             value=record["size_matched"],
-            random_state=np.random.default_rng(seed),
+            random_state=np.random.default_rng(
+                self.tables.child_seed(*part, *other, 0)
+            ),
         )
 
 

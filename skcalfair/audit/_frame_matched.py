@@ -44,7 +44,7 @@ class Matcher:
     min_group_size: int
     seed: np.random.SeedSequence
     n_jobs: int | None
-    _drawn: dict[tuple[Part, Size | None], dict[str, Cell]] = field(
+    _drawn: dict[tuple[Part, Size | None, bool], dict[str, Cell]] = field(
         default_factory=dict
     )
     _rows: dict[Part, Rows] = field(default_factory=dict)
@@ -93,15 +93,31 @@ class Matcher:
         sizes = [len(self.rows(p)) for p in parts if self.problem(p) is None]
         return min(sizes) if len(sizes) > 1 else None
 
-    def cells(self, part: Part, size: Size | None) -> dict[str, Cell]:
-        """Every metric on all rows of a part (None), or on subsamples of a size."""
+    def cells(
+        self, part: Part, size: Size | None, *, biased_only: bool = False
+    ) -> dict[str, Cell]:
+        """Every metric on all rows of a part (None), or on subsamples of a size.
+
+        With `biased_only`, those whose size matters; the others take as long and tell
+        nothing.
+        """
         if size == len(self.rows(part)) or size == self.counts(part):
             size = None
-        if (part, size) not in self._drawn:
-            self._drawn[part, size] = self._evaluate(part, size)
-        return self._drawn[part, size]
+        if (part, size, False) in self._drawn:
+            return self._drawn[part, size, False]
+        key = part, size, biased_only
+        if key not in self._drawn:
+            metrics = [
+                metric
+                for metric in self.sample.metrics
+                if not (biased_only and metric.size_robust)
+            ]
+            self._drawn[key] = self._evaluate(part, size, metrics)
+        return self._drawn[key]
 
-    def _evaluate(self, part: Part, size: Size | None) -> dict[str, Cell]:
+    def _evaluate(
+        self, part: Part, size: Size | None, metrics: list[FrameMetric]
+    ) -> dict[str, Cell]:
         problem = self.problem(part)
         if problem is None and size is not None and not self._fits(part, size):
             problem = f"fewer than {total(size)} rows"
@@ -109,11 +125,12 @@ class Matcher:
                 problem = f"fewer than {size[0]} positive or {size[1]} negative rows"
         if problem is not None:
             nothing = Cell(np.array([np.nan]), problem)
-            return {metric.name: nothing for metric in self.sample.metrics}
+            return {metric.name: nothing for metric in metrics}
         entropy, key = self.seed.entropy, (*self.seed.spawn_key, *part)
         seed = np.random.SeedSequence(entropy, spawn_key=key)
-        drawn = self._kernels(part, size, seed) | self._callables(part, size, seed)
-        return {metric.name: drawn[metric.name] for metric in self.sample.metrics}
+        drawn = self._kernels(part, size, seed, metrics)
+        drawn |= self._callables(part, size, seed, metrics)
+        return {metric.name: drawn[metric.name] for metric in metrics}
 
     def _fits(self, part: Part, size: Size) -> bool:
         if isinstance(size, int):
@@ -121,16 +138,22 @@ class Matcher:
         return all(k <= n for k, n in zip(size, self.counts(part), strict=True))
 
     def _kernels(
-        self, part: Part, size: Size | None, seed: np.random.SeedSequence
+        self,
+        part: Part,
+        size: Size | None,
+        seed: np.random.SeedSequence,
+        wanted: list[FrameMetric],
     ) -> dict[str, Cell]:
         out: dict[str, Cell] = {}
         rows = self.rows(part)
         for key, weighting in self.sample.weightings.items():
             metrics = {
                 m.name: m.built_in
-                for m in self.sample.metrics
+                for m in wanted
                 if m.built_in is not None and m.weights == key
             }
+            if not metrics:
+                continue
             if not len(weighting.take(rows)):
                 nothing = Cell(np.array([np.nan]), NO_ROWS)
                 out |= dict.fromkeys(metrics, nothing)
@@ -148,9 +171,13 @@ class Matcher:
         return out
 
     def _callables(
-        self, part: Part, size: Size | None, seed: np.random.SeedSequence
+        self,
+        part: Part,
+        size: Size | None,
+        seed: np.random.SeedSequence,
+        wanted: list[FrameMetric],
     ) -> dict[str, Cell]:
-        metrics = [m for m in self.sample.metrics if m.built_in is None]
+        metrics = [m for m in wanted if m.built_in is None]
         if not metrics:
             return {}
         rows = self.rows(part)

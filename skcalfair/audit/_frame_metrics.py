@@ -70,6 +70,11 @@ class FrameMetric:
         return known.name if known.kernel is kernel or self.is_sklearn else None
 
     @property
+    def size_robust(self) -> bool:
+        """Whether the metric is known to hardly depend on the number of rows."""
+        return self.standard is not None and METRICS[self.standard].size_robust
+
+    @property
     def keeps_own_value(self) -> bool:
         """Whether the function gives a value where its kernel has none.
 

@@ -83,6 +83,7 @@ class GroupRows:
         self.counts = rows.weights_are_counts if counts is None else counts
         self.seed = seed_sequence(random_state)
         self._statistics: dict[str, PathStatistic] = {}
+        self._errors: dict[str, float] = {}
 
     @property
     def alpha(self) -> float:
@@ -162,8 +163,10 @@ class GroupRows:
 
     def standard_error(self, metric: str) -> float:
         """Standard error by influence values."""
-        influence = INFLUENCES[metric](self.scores)
-        return float(np.sqrt(variance(self.scores, influence)))
+        if metric not in self._errors:
+            influence = INFLUENCES[metric](self.scores)
+            self._errors[metric] = float(np.sqrt(variance(self.scores, influence)))
+        return self._errors[metric]
 
     def degrees_of_freedom(self) -> float:
         """Degrees of freedom of the standard error."""

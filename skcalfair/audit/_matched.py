@@ -41,11 +41,7 @@ def matched_redraws(
     )
     shift = sums(path.fitted - path.scores.p)
     observed = float(mean_error(sums(path.scores.residual)))
-    transposed = noise.T.tocsr()
-    redrawn = [
-        mean_error(shift + (transposed @ signs.T).T) for _, signs in path.signs()
-    ]
-    return observed, np.concatenate(redrawn)
+    return observed, mean_error(shift + path.redraw(noise))
 
 
 def _subsamples(

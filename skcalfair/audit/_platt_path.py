@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 N_BINS = 15
 # Signs of up to this many clusters are drawn; the sums over more are normal.
-DRAWN_CLUSTERS = 20_000
+DRAWN_CLUSTERS = 5_000
 # Neighbouring rows share a cell where the path is followed, so that following it takes
 # no longer for more rows than these.
 CELLS = 1_024

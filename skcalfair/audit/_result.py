@@ -20,8 +20,9 @@ class AuditResult:
         text, as in "female & over 60", and a column for each feature), `n`,
         `positives`, `clusters` and, where the group cannot be used, the `reason`.
     metrics : pandas.DataFrame
-        One row a metric: its name, its `label` in the text, and whether it is
-        `size_robust`: its expectation hardly depends on the number of rows.
+        One row a metric: its name, its `label` in the text, whether it is
+        `size_robust` (its expectation hardly depends on the number of rows), and the
+        name of the `built_in` metric that it is.
     values : pandas.DataFrame
         One row per group, metric and sampling ("naive": all rows; "size_matched":
         subsamples of `matched_size` rows): `size` in rows, `value` (for subsamples
@@ -31,7 +32,8 @@ class AuditResult:
         ECE is that of its value in infinitely many rows.
     gaps : pandas.DataFrame
         One row per metric and comparison, `group` minus `reference`: on all rows
-        (`naive`), at an equal `size` (`size_matched`), the part `explained_by_size`,
+        (`naive`), at an equal `size` (`size_matched`, for metrics with a size bias
+        only), the part `explained_by_size`,
         and the 95 % confidence interval `low` to `high` of what remains: of the gap at
         equal size for metrics with a size bias, of that on all rows for the others.
         `p_value` is that of no such gap; `p_adjusted` is Holm's over the comparisons of

@@ -15,8 +15,10 @@ Floats = NDArray[np.float64]
 
 # Quantiles of the pooled log-odds where the pieces of the spline meet.
 KNOT_QUANTILES = (0.05, 0.275, 0.5, 0.725, 0.95)
-# With so few distinct scores, each has its own level.
+# So few distinct scores have a level of their own each.
 FEW_DISTINCT = 10
+# Knots nearer to each other, in standard deviations of the log-odds, are one.
+NEAR = 1e-3
 # A score shared by this part of the rows has its own level.
 SHARED = 0.05
 
@@ -42,7 +44,7 @@ def curve_basis(p: Floats) -> CurveBasis:
     """Basis for the pooled probabilities of all groups compared."""
     values, place, counts = np.unique(p, return_inverse=True, return_counts=True)
     own = counts >= SHARED * len(p)
-    if len(values) <= FEW_DISTINCT:
+    if np.sum(~own) <= FEW_DISTINCT:
         own[:] = True
     x = _standardised(_unsaturated(values), counts)
     smooth = _smooth_columns(x[~own], counts[~own])
@@ -80,10 +82,11 @@ def _standardised(x: Floats, counts: NDArray[np.intp]) -> Floats:
 
 def _smooth_columns(x: Floats, counts: NDArray[np.intp]) -> Floats:
     """Constant and natural spline for scores that few rows share."""
-    if len(x) < 2:
-        return np.ones((len(x), len(x)))
+    if not len(x):
+        return np.empty((0, 0))
     share = (np.cumsum(counts) - 0.5 * (counts + 1)) / (counts.sum() - 1)
-    knots = np.unique(np.interp(KNOT_QUANTILES, share, x))
+    knots = np.interp(KNOT_QUANTILES, share, x)
+    knots = knots[np.diff(knots, prepend=-np.inf) > NEAR]
     return np.column_stack([np.ones_like(x), natural_spline(x, knots)])
 
 

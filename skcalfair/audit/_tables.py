@@ -22,7 +22,7 @@ VALUE_COLUMNS = (
 )
 GROUP_COLUMNS = ("group", "n", "positives", "clusters", "reason")
 # Text or None: pandas must not turn None into NaN.
-OBJECTS = ("reason", "method")
+OBJECTS = ("reason", "method", "built_in")
 
 
 @dataclass(frozen=True)

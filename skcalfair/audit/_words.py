@@ -157,6 +157,11 @@ def _labels(result: Any) -> dict[str, str]:
     return dict(zip(result.metrics["metric"], result.metrics["label"], strict=True))
 
 
+def _kinds(result: Any) -> dict[str, Any]:
+    """Built-in metric that each metric is, under whatever name."""
+    return dict(zip(result.metrics["metric"], result.metrics["built_in"], strict=True))
+
+
 def _values(result: Any, names: Names) -> str:
     """Table of each metric in each group that can be used."""
     usable = result.groups.loc[result.groups["reason"].isna(), "group"]
@@ -165,23 +170,25 @@ def _values(result: Any, names: Names) -> str:
     header = ["metric", "group", "all rows", ranges]
     if result.matched_size:
         header += [plural(result.matched_size, "row"), "95 % of subsamples"]
-    rows, notes = [header], dict[str, int]()
+    rows, notes, kinds = [header], dict[str, int](), _kinds(result)
     for metric, label in _labels(result).items():
         for group in usable:
             naive = cells[metric, "naive", group]
-            row = [label, names.cut[group], number(naive.value, metric)]
-            row.append(spread(naive, metric))
+            row = [label, names.cut[group], number(naive.value, kinds[metric])]
+            row.append(spread(naive, kinds[metric]))
             label = ""
             matched = cells.get((metric, "size_matched", group))
             if matched is not None:
-                row += [number(matched.value, metric), spread(matched, metric)]
+                kind = kinds[metric]
+                row += [number(matched.value, kind), spread(matched, kind)]
             note = naive.reason or (matched.reason if matched is not None else None)
             if note:
                 row.append(f"({notes.setdefault(note, len(notes) + 1)})")
             rows.append(row)
     footer = [f"({i}) {note}" for note, i in notes.items()]
-    ece = cells.get(("expected_calibration_error", "naive", usable.iloc[0]))
-    if ece is not None and np.isfinite(ece.low):
+    naive = result.values[result.values["sampling"] == "naive"]
+    ece = naive["metric"].map(kinds) == "expected_calibration_error"
+    if result.runs is None and naive.loc[ece, "low"].notna().any():
         footer.append("The interval of ECE is that of its value in endless data.")
     return "\n".join([table(rows, left={0, 1, len(header)}), *footer])
 
@@ -201,16 +208,17 @@ def _gaps(result: Any, names: Names) -> str:
     robust = dict(
         zip(result.metrics["metric"], result.metrics["size_robust"], strict=True)
     )
+    kinds = _kinds(result)
     for gap, pair in zip(result.gaps.itertuples(), between, strict=True):
         label = "" if gap.metric == last else labels[gap.metric]
-        last = gap.metric
+        last, kind = gap.metric, kinds[gap.metric]
         left = gap.naive if robust[gap.metric] else gap.size_matched
-        row = [label, "" if one else pair, number(gap.naive, gap.metric)]
+        row = [label, "" if one else pair, number(gap.naive, kind)]
         biased = np.isfinite(gap.explained_by_size) and not robust[gap.metric]
-        row.append(number(gap.explained_by_size, gap.metric) if biased else "")
-        row.append(number(left, gap.metric) if np.isfinite(left) else "")
+        row.append(number(gap.explained_by_size, kind) if biased else "")
+        row.append(number(left, kind) if np.isfinite(left) else "")
         p = gap.p_value if np.isnan(gap.p_adjusted) else gap.p_adjusted
-        row += [spread(gap, gap.metric), p_text(p), READINGS[gap.reading]]
+        row += [spread(gap, kind), p_text(p), READINGS[gap.reading]]
         rows.append(row)
     return table(rows, left={0, 1, 7})
 

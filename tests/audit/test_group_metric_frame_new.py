@@ -233,9 +233,10 @@ def test_gaps_are_those_of_the_interval_functions():
         assert row["method"] == expected.method
         if metric == AUC:  # no Monte Carlo
             assert_allclose([row["low"], row["high"]], [expected.low, expected.high])
+        assert np.isnan(row["size_matched"])  # size hardly matters
     matched = made.size_matched.set_index(["metric", "group"])["value"]
-    row = only(table, metric=AUC)
-    assert_allclose(row["size_matched"], matched[AUC, "large"] - matched[AUC, "small"])
+    row = only(table, metric=ECE)
+    assert_allclose(row["size_matched"], matched[ECE, "large"] - matched[ECE, "small"])
 
 
 def test_references():

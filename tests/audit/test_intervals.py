@@ -378,7 +378,8 @@ def test_no_interval_comes_with_the_reason(metric, make, reason):
     assert np.isnan([found.low, found.high, found.p_value]).all()
     assert reason in found.reason
     gap = gap_interval(group, GroupRows(make_rows()), metric)
-    assert np.isnan(gap.low) and reason in gap.reason
+    assert np.isnan(gap.low)
+    assert reason in gap.reason
 
 
 def test_fractional_weights_give_values_without_intervals():
@@ -451,7 +452,7 @@ def test_only_ece_is_compared_at_equal_size():
     assert "no interval" in found.reason
 
 
-# -- coverage, a small simulation -------------------------------------------------------
+# -- coverage, a small simulation ----------------------------------------------------
 
 
 def test_intervals_cover_the_truth():
