@@ -107,8 +107,11 @@ def reading(gap: Any, *, size_robust: bool) -> str:
     mostly_size = not size_robust and abs(left) <= abs(gap.naive) / 2.0
     if np.isnan(gap.low) and np.isnan(gap.p_value):
         return "size, untested" if mostly_size else "untested"
-    has_interval = not np.isnan(gap.low)
-    if gap.low <= 0.0 <= gap.high if has_interval else gap.p_value > ALPHA:
+    # One of several comparisons is judged by its adjusted p-value.
+    p = gap.p_value if np.isnan(gap.p_adjusted) else gap.p_adjusted
+    adjusted = not np.isnan(gap.p_adjusted) and gap.p_adjusted > gap.p_value
+    by_p = np.isnan(gap.low) or adjusted
+    if p > ALPHA if by_p else gap.low <= 0.0 <= gap.high:
         return "size" if mostly_size else "chance"
     return "remains" if left * gap.naive > 0.0 else "reverses"
 

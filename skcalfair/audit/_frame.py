@@ -52,7 +52,8 @@ class GroupMetricFrame(MetricFrame):
         levels.
     sample_params : dict, default=None
         Further arrays for the metrics, such as ``{"sample_weight": weights}`` for one
-        metric, or a dict of such dicts by metric.
+        metric, or a dict of such dicts by metric. Sizes are matched by rows, whatever
+        their weights.
     n_boot : int, default=None
         Number of bootstrap samples for the ``*_ci`` results.
     ci_quantiles : list of float, default=None
@@ -67,8 +68,9 @@ class GroupMetricFrame(MetricFrame):
         can be used (in `gaps`: of the smaller one of the two), a number, or no
         comparison at equal size.
     match_on : {"rows", "classes"}, default="rows"
-        Draw rows whatever their class, or equal numbers of positive and of negative
-        rows in every group (`size_match` then counts the rows of each class). The
+        Draw rows whatever their class, or the same number of positives and the same
+        number of negatives in every group (`size_match` then counts the rows of each
+        class). The
         latter is for AUC, sensitivity and specificity only: it changes the prevalence.
     n_resamples : int, default=1000
         Subsamples of each larger group, at least 40.

@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 N_DRAWS = 1_999
 # Fewer rows of a class than this give no interval of a calibration error.
 FEWEST_EVENTS = 20
+# Fewer clusters give none either: of 15, intervals held the truth in 88 to 93 %.
+FEWEST_DRAWN = 25
 # Fewer rows of a class, or clusters, give no interval at all.
 FEWEST_ROWS = 5
 FEWEST_CLUSTERS = 10
@@ -139,8 +141,9 @@ class GroupRows:
         missing = requirement(self.scores) if requirement else None
         if missing:
             return missing
-        if self.n_clusters is not None and self.n_clusters < FEWEST_CLUSTERS:
-            return f"fewer than {FEWEST_CLUSTERS} clusters"
+        fewest = FEWEST_DRAWN if metric in STATISTICS else FEWEST_CLUSTERS
+        if self.n_clusters is not None and self.n_clusters < fewest:
+            return f"fewer than {fewest} clusters"
         if metric in STATISTICS:
             return self._no_path()
         if self._rarer_class < FEWEST_ROWS:

@@ -22,8 +22,7 @@ from ._tables import VALUE_COLUMNS
 POOLED = {"brier_score_loss", "log_loss"}
 RESULT_COLUMNS = ["run", "fold", "group", "metric", "sampling", "size", "value"]
 ONE_RUN_EACH = (
-    "the cases of a row are not known: name them by clusters= to test over runs that "
-    "share cases"
+    "runs may share cases, which are not known: name the case of each row by clusters="
 )
 
 
@@ -220,9 +219,9 @@ def _tests(
     ]
     out = pd.concat(parts, ignore_index=True)
     if not clustered:
-        fold = out["unit"] == "fold"
-        out.loc[fold, "unit"] = "run"
-        out.loc[fold & out["note"].isna(), "note"] = ONE_RUN_EACH
+        # Runs may share their cases; as independent ones they nearly always reject.
+        out[["statistic", "p_value"]] = np.nan
+        out["unit"], out["note"] = "run", ONE_RUN_EACH
     order = {metric: i for i, metric in enumerate(results["metric"].unique())}
     out = out.sort_values("metric", key=lambda c: c.map(order), kind="stable")
     return out[list(TEST_COLUMNS)].reset_index(drop=True)

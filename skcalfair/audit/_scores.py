@@ -180,9 +180,11 @@ def audit_scores(
         "min_group_size": min_group_size,
         "n_jobs": n_jobs,
     }
+    runs = None
     if run is not None:
         run_codes, labels = encode_runs(run, n_given, kept)
         runs = run_codes[in_group], labels
+    if runs is not None and len(np.unique(runs[0])) > 1:
         result = audit_runs(
             rows, features, runs, reference, options, random_state, progress
         )

@@ -38,7 +38,7 @@ READINGS = {
 SENTENCES = {
     "size": (
         "sample size explains the {gap}. {metrics} on the number of rows: with equally "
-        "many rows most of {it} is gone, and the rest is within chance."
+        "many rows most of {each} is gone, and the rest is within chance."
     ),
     "chance": (
         "no difference is shown. The {interval} of what remains {includes} 0, and "
@@ -53,15 +53,24 @@ SENTENCES = {
         "{excludes} 0: on all rows, sample size hides it."
     ),
     "size, untested": (
-        "with equally many rows most of the {gap} is gone. No valid interval is known "
-        "for {this}, so the rest cannot be tested."
+        "with equally many rows most of {each} is gone. The rest was not tested: "
+        "{reason}."
     ),
-    "untested": (
-        "no valid interval is known for {this}: the {gap} can be neither confirmed nor "
-        "excluded."
-    ),
+    "untested": "not tested: {reason}.",
     "not matched": "groups were compared on all their rows only. {unequal}",
-    "not estimable": "no comparison; the tables say why.",
+    "not estimable": "no comparison: {reason}.",
+}
+# The same for runs, whose gaps have p-values and no intervals.
+OVER_RUNS = {
+    "chance": "no difference is shown: over the runs, p is above .05.",
+    "remains": (
+        "a difference remains that sample size and chance do not explain: over the "
+        "runs, p is at most .05."
+    ),
+    "reverses": (
+        "at equal size the difference has the other sign, and over the runs p is at "
+        "most .05: on all rows, sample size hides it."
+    ),
 }
 
 
@@ -127,11 +136,10 @@ def _share(part: int, whole: int) -> str:
 
 
 def _groups(result: Any, names: Names) -> str:
-    total, positives = (int(result.groups[c].sum()) for c in ("n", "positives"))
-    title = (
-        f"{plural(total, 'row')}, {_share(positives, total)} positive, by "
-        f"{join(result.features)}"
-    )
+    total, positives = (result.groups[c].sum(skipna=False) for c in ("n", "positives"))
+    # With more than two classes there are no positives.
+    shares = "" if positives is pd.NA else f", {_share(positives, total)} positive"
+    title = f"{plural(total, 'row')}{shares}, by {join(result.features)}"
     if result.n_left_out:
         verb = "was" if result.n_left_out == 1 else "were"
         title += (
@@ -144,7 +152,7 @@ def _groups(result: Any, names: Names) -> str:
             [
                 names.full[row.group],
                 f"{row.n:,}",
-                _share(row.positives, row.n),
+                "" if row.positives is pd.NA else _share(row.positives, row.n),
                 "" if row.clusters is pd.NA else f"{row.clusters:,}",
                 f"not used: {row.reason}" if row.reason else "",
             ]
@@ -170,6 +178,8 @@ def _values(result: Any, names: Names) -> str:
     header = ["metric", "group", "all rows", ranges]
     if result.matched_size:
         header += [plural(result.matched_size, "row"), "95 % of subsamples"]
+    elif (result.values["sampling"] == "size_matched").any():
+        header += ["equal size", ranges]
     rows, notes, kinds = [header], dict[str, int](), _kinds(result)
     for metric, label in _labels(result).items():
         for group in usable:
@@ -244,12 +254,18 @@ def _sentences(result: Any, names: Names) -> str:
     lines, labels = [], _labels(result)
     for kind, sentence in SENTENCES.items():
         gaps = result.gaps[result.gaps["reading"] == kind]
-        if len(gaps):
+        if result.runs is not None:
+            sentence = OVER_RUNS.get(kind, sentence)
+        quoted = "{reason}" in sentence
+        reasons = [_plain_reason(r) if quoted else "" for r in gaps["reason"]]
+        for reason in dict.fromkeys(reasons):
+            alike = gaps[[r == reason for r in reasons]]
             about = [
                 _about(gap, labels, names, len(result.gaps) > len(labels))
-                for gap in gaps.itertuples()
+                for gap in alike.itertuples()
             ]
-            text = sentence.format(**_forms(result, gaps, labels))
+            forms = _forms(result, alike, labels) | {"reason": reason}
+            text = sentence.format(**forms)
             lines.append(f"- {join(list(dict.fromkeys(about)))}: {text}")
     few = _few_events(result, names)
     if few:
@@ -265,6 +281,13 @@ def _sentences(result: Any, names: Names) -> str:
             "confidence interval."
         )
     return "\n".join(textwrap.fill(line, 88, subsequent_indent="  ") for line in lines)
+
+
+def _plain_reason(reason: Any) -> str:
+    """Reason without the group it is about, which the sentence names."""
+    if not isinstance(reason, str):
+        return "" if reason is None else "no valid interval is known"
+    return reason.rpartition(": ")[2]
 
 
 def _about(gap: Any, labels: dict[str, str], names: Names, several: bool) -> str:
@@ -291,7 +314,9 @@ def _few_events(result: Any, names: Names) -> list[str]:
     return [
         names.full[row.group]
         for row in result.groups.itertuples()
-        if not row.reason and min(row.positives, row.n - row.positives) < EVENTS
+        if not row.reason
+        and row.positives is not pd.NA
+        and min(row.positives, row.n - row.positives) < EVENTS
     ]
 
 
@@ -309,9 +334,8 @@ def _forms(result: Any, gaps: pd.DataFrame, labels: dict[str, str]) -> dict[str,
         )
     return {
         "gap": "gap" if one else "gaps",
-        "it": "it" if one else "them",
+        "each": "it" if one else "each",
         "metrics": "This metric depends" if len(about) == 1 else "These metrics depend",
-        "this": "this metric" if len(about) == 1 else "these metrics",
         "interval": "95 % interval" if one else "95 % intervals",
         "includes": "includes" if one else "include",
         "excludes": "excludes" if one else "exclude",
@@ -334,7 +358,11 @@ def spread(cell: Any, metric: str) -> str:
     """Range over subsamples, empty where there is none."""
     if not np.isfinite(cell.low) or cell.low == cell.high:
         return ""
-    low, high = (number(value, metric).strip() for value in (cell.low, cell.high))
+    ends = cell.low, cell.high
+    low, high = (number(value, metric).strip() for value in ends)
+    if (cell.low > 0.0 and not float(low)) or (cell.high < 0.0 and not float(high)):
+        # A limit that is only just on its side of 0 must not be rounded to it.
+        low, high = (f"{value:.{len(low.partition('.')[2]) + 1}f}" for value in ends)
     return f"{low} to {high}"
 
 

@@ -11,9 +11,11 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
+from sklearn.metrics import accuracy_score
 
-from skcalfair.audit import AuditResult, audit_scores
+from skcalfair.audit import AuditResult, GroupMetricFrame, audit_scores
 from skcalfair.audit._compose import reading
+from skcalfair.audit._words import spread
 from skcalfair.datasets import fetch_ecg_readers, make_subgroup_scores
 from skcalfair.metrics import (
     calibration_loss,
@@ -382,7 +384,7 @@ class TestSizes:
         gap = result.gaps.set_index("metric").loc["roc_auc"]
         assert np.isnan(gap["naive"])
         assert gap["reading"] == "not estimable"
-        assert "AUC: no comparison; the tables say why" in result.summary()
+        assert "AUC: no comparison: only one class is present" in result.summary()
 
     def test_subsamples_of_one_class(self):
         rows = cohort({"a": 300, "b": 12})
@@ -482,13 +484,15 @@ class TestGaps:
             ((0.1, np.nan, np.nan, np.nan), False, "not matched"),
             ((0.1, 0.02, np.nan, np.nan, 0.3), False, "size"),
             ((0.1, 0.09, np.nan, np.nan, 0.01), True, "remains"),
+            ((0.1, 0.09, 0.01, 0.2, 0.04, 0.2), True, "chance"),
+            ((0.1, 0.09, 0.01, 0.2, 0.01, 0.04), True, "remains"),
             ((np.nan, np.nan, np.nan, np.nan), True, "not estimable"),
             ((1e-15, 1e-15, np.nan, np.nan), False, "chance"),
         ],
     )
     def test_reading(self, numbers, size_robust, expected):
-        names = ("naive", "size_matched", "low", "high", "p_value")
-        numbers = (*numbers, np.nan)[:5]
+        names = ("naive", "size_matched", "low", "high", "p_value", "p_adjusted")
+        numbers = (*numbers, np.nan, np.nan)[:6]
         gap = SimpleNamespace(**dict(zip(names, numbers, strict=True)))
         assert reading(gap, size_robust=size_robust) == expected
 
@@ -653,6 +657,33 @@ class TestSummary:
             decimals = 3 if value.metric == ECE else 4
             shown = f"{value.value:.{decimals}f}"
             assert shown.replace("-0.0000", "0.0000") in text
+
+    def test_reasons_are_quoted(self):
+        rows = cohort({"a": 300, "b": 30})
+        text = audit(rows, metrics=[CE2, "maximum_calibration_error"]).summary()
+        joined = text.replace("\n  ", " ")
+        assert "CE2: not tested: fewer than 20 rows of one class" in joined
+        assert "MCE: " in joined
+        assert "no interval with the stated coverage is known" in joined
+
+    def test_labels_of_several_classes(self):
+        frame = GroupMetricFrame(
+            metrics={"accuracy": accuracy_score},
+            y_true=list("xyz") * 40,
+            y_pred=list("xyy") * 40,
+            sensitive_features=["a"] * 60 + ["b"] * 60,
+            n_resamples=40,
+            random_state=0,
+        )
+        text = frame.summary()
+        assert text.startswith("120 rows, by sensitive_feature_0")
+        assert "positive" not in text.splitlines()[2]
+
+    def test_an_interval_without_0_shows_it(self):
+        cell = SimpleNamespace(low=-0.05, high=-0.0001)
+        assert spread(cell, "roc_auc") == "-0.0500 to -0.0001"
+        cell = SimpleNamespace(low=-0.05, high=0.0001)
+        assert spread(cell, "roc_auc") == "-0.050 to 0.000"
 
     def test_one_row(self):
         rows = cohort({"a": 30, "b": 1})

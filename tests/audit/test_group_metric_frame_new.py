@@ -217,7 +217,7 @@ def test_classes_and_clusters():
 
 def test_gaps_are_those_of_the_interval_functions():
     data = cohort()
-    made = frame(data, (AUC, CE2))
+    made = frame(data, (AUC, CE2, ECE))
     table = made.gaps()
     groups = {
         name: GroupRows(check_scored_rows(part["y"], part["p"]))

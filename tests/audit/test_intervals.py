@@ -370,6 +370,11 @@ def few_events():
         ("corp_miscalibration", make_rows, "no interval"),
         ("average_precision", make_rows, "no interval"),
         ("brier_score_loss", lambda: make_rows(40, 1.0, 5), "fewer than 10 clusters"),
+        (
+            "squared_calibration_error",
+            lambda: make_rows(200, 1.0, 10),
+            "fewer than 25 clusters",
+        ),
     ],
 )
 def test_no_interval_comes_with_the_reason(metric, make, reason):

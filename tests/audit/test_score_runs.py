@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
-from scipy import stats
 
 from skcalfair.audit import audit_scores
 from skcalfair.datasets import make_subgroup_scores
@@ -71,19 +70,23 @@ def test_runs_of_the_same_cases_share_a_fold(rows):
     assert result.test.n_clusters == rows["patient"].nunique()
 
 
-def test_without_cases_every_run_counts_as_one_and_that_is_said(rows):
+def test_without_cases_nothing_is_tested_and_that_is_said(rows):
     result = audit(rows)
-    tests = result.run_tests.set_index(["metric", "sampling"])
-    found = tests.loc[(BRIER, "naive")]
-    assert (found["unit"], found["n_units"]) == ("run", 6)
-    assert "name them by clusters=" in found["note"]
-    naive = result.runs[
-        (result.runs["metric"] == BRIER) & (result.runs["sampling"] == "naive")
-    ].pivot(index="run", columns="group", values="value")
-    expected = stats.ttest_1samp(naive["b"] - naive["a"], 0.0).pvalue
-    assert found["p_value"] == pytest.approx(expected)
+    assert result.run_tests["p_value"].isna().all()
+    assert result.run_tests["note"].str.contains("by clusters=").all()
+    assert set(result.gaps["reading"]) <= {"untested", "size, untested"}
     assert result.test is None
     assert "clusters=" in result.test_reason
+    assert "name the case of each row by clusters=" in (
+        result.summary().replace("\n  ", " ")
+    )
+
+
+def test_one_run_is_an_ordinary_audit(rows):
+    part = rows[rows["run"] == "run 0"]
+    result = audit(part)
+    assert result.runs is None
+    assert result.gaps["low"].notna().all()
 
 
 def test_gaps_are_mean_gaps_from_the_largest_group(rows):
@@ -96,7 +99,10 @@ def test_gaps_are_mean_gaps_from_the_largest_group(rows):
         assert np.isnan(gap.low)
     readings = result.gaps.set_index("metric")["reading"]
     assert readings[BRIER] in ("chance", "remains", "reverses")
-    assert "95 % of runs" in result.summary()
+    text = result.summary()
+    assert "95 % of runs" in text
+    assert "equal size" in text
+    assert "95 % interval" not in text
     json.dumps(result.to_dict(), allow_nan=False)
 
 
