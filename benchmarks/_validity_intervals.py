@@ -234,11 +234,18 @@ def main(n_audits: int, jobs: int | None, folder: str) -> None:
     print(run(n_audits, folder, jobs))
 
 
-def run(n_audits: int, folder: str, jobs: int | None) -> str:
+def run(n_audits: int | dict[str, int], folder: str, jobs: int | None) -> str:
     """Run all cells and compose the tables."""
     found = run_cells(cells(), simulate, n_audits, folder, jobs)
     columns = [*NAMES, *(f"bootstrap {label}" for label in NAMES)]
-    lines = [f"95 % intervals, {n_audits} audits a cell", ""]
+    audits = found.groupby("cell", sort=False)["audit"].size()
+    n, error = audits.median(), np.sqrt(0.05 * 0.95 / audits.median())
+    lines = [
+        f"95 % intervals, {audits.min():,} to {audits.max():,} audits a cell; standard "
+        f"error of a coverage of 95 % with {n:.0f} audits: {100 * error:.1f} points.",
+        f"The percentile bootstrap of rows is tried on about {RIVALS:.0%} of them.",
+        "",
+    ]
     for part, title in (("covers", "Coverage (%)"), ("width", "Mean width")):
         table = found.groupby("cell", sort=False)[
             [f"{c} {part}" for c in columns]

@@ -10,13 +10,17 @@ from scipy.stats import f as f_distribution
 from .._validation import ScoredRows
 from ..exceptions import NotEstimableError
 from ._equal_amount import equal_amount
-from ._group_score import Problem, group_score, term_columns
+from ._group_score import Problem, Score, group_score, term_columns
 from ._logistic import cluster_covariance, fit_logistic
 from ._permuted_groups import permuted_p_value
 from ._redraws import redrawn_p_value
 from ._spline import curve_basis
 
 Floats = NDArray[np.float64]
+
+# Where the outcomes of a group vary less than so many outcomes of probability near 0
+# or 1 would, chi-square is a poor guide and outcomes are redrawn.
+FEW_EVENTS = 5.0
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Found:
     statistic: float = np.nan
     df: float = np.nan
     p_value: float = np.nan
+    n_draws: int = 0
     reason: str | None = None
 
 
@@ -36,14 +41,13 @@ Run = Callable[[Problem, Floats, int, np.random.Generator], Found]
 class Method:
     """A test: its hypothesis in words, the least clusters a group, how it is run.
 
-    `tails` is 0 for a test without draws, or the number of tails that its p-value
-    counts draws in.
+    `tails` is the number of tails in which a p-value by draws counts them.
     """
 
     hypothesis: str
     run: Run
     fewest_clusters: int = 1
-    tails: int = 0
+    tails: int = 1
 
 
 def make_problem(
@@ -65,15 +69,28 @@ def _score(
     problem: Problem, p: Floats, n_draws: int, rng: np.random.Generator
 ) -> Found:
     score = group_score(problem)
-    return Found(score.statistic, score.df, score.p_value)
+    information = np.bincount(problem.codes, weights=problem.variance)
+    if information.min() >= FEW_EVENTS:
+        return Found(score.statistic, score.df, score.p_value)
+    return _redrawn(problem, score, n_draws, rng, omnibus=False)
 
 
 def _omnibus(
     problem: Problem, p: Floats, n_draws: int, rng: np.random.Generator
 ) -> Found:
     score = group_score(problem, omnibus=True)
-    p_value = redrawn_p_value(problem, score, n_draws, rng)
-    return Found(score.statistic, score.df, p_value)
+    return _redrawn(problem, score, n_draws, rng, omnibus=True)
+
+
+def _redrawn(
+    problem: Problem,
+    score: Score,
+    n_draws: int,
+    rng: np.random.Generator,
+    omnibus: bool,
+) -> Found:
+    p_value = redrawn_p_value(problem, score, n_draws, rng, omnibus=omnibus)
+    return Found(score.statistic, score.df, p_value, n_draws)
 
 
 def _permutation(
@@ -81,14 +98,14 @@ def _permutation(
 ) -> Found:
     score = group_score(problem)
     p_value = permuted_p_value(problem, score, n_draws, rng)
-    return Found(score.statistic, score.df, p_value)
+    return Found(score.statistic, score.df, p_value, n_draws)
 
 
 def _equal_amount(
     problem: Problem, p: Floats, n_draws: int, rng: np.random.Generator
 ) -> Found:
     statistic, p_value = equal_amount(problem, p, n_draws, rng)
-    return Found(statistic, np.nan, p_value)
+    return Found(statistic, np.nan, p_value, n_draws)
 
 
 def _wald(problem: Problem, p: Floats, n_draws: int, rng: np.random.Generator) -> Found:
@@ -137,9 +154,9 @@ _SAME_AMOUNT = (
 METHODS = {
     "score": Method(_SAME_LINE, _score, 10),
     "wald": Method(_SAME_LINE, _wald, 25),
-    "omnibus": Method(_SAME_CURVE, _omnibus, 60, tails=1),
+    "omnibus": Method(_SAME_CURVE, _omnibus, 60),
     "equal_amount": Method(_SAME_AMOUNT, _equal_amount, 25, tails=2),
-    "permutation": Method(_SAME_LINE, _permutation, tails=1),
+    "permutation": Method(_SAME_LINE, _permutation),
 }
 
 

@@ -83,7 +83,8 @@ def equal_calibration_test(
         Redraws or permutations of the methods that need them. More are made where a
         family of comparisons could otherwise not be rejected at 5 %.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the draws; "score" and "wald" make none.
+        Seed of the draws. "wald" makes none, and "score" only where a group has few
+        outcomes.
 
     Returns
     -------
@@ -110,7 +111,10 @@ def equal_calibration_test(
     group and for group by x, 2 (G - 1) in all, are tested by their efficient score:
     only the common curve is fitted, so that a group of one class can take part. The
     sizes of the groups and the distributions of their scores do not matter, other than
-    for the difference of any calibration metric.
+    for the difference of any calibration metric. Where the outcomes of a group have a
+    variance below 5 in sum (fewer than about five outcomes of the rarer class are
+    expected), the p-value comes from outcomes redrawn from the common curve, otherwise
+    from chi-square.
 
     With clusters, the variance of the score takes the correlation of two outcomes of a
     cluster, given their scores, from the errors: one for each group, and one for rows
@@ -217,7 +221,7 @@ def equal_calibration(
         n=len(rows),
         n_clusters=None if rows.clusters is None else len(np.unique(rows.clusters)),
         correction=correction,
-        n_draws=draws,
+        n_draws=overall.n_draws,
     )
 
 
@@ -320,8 +324,6 @@ def _family(comparisons: str | None, n_groups: int) -> list[tuple[int, int]]:
 
 def _enough_draws(n_draws: int, tails: int, family: int) -> int:
     """Draws such that the least p-value can pass the strictest correction."""
-    if not tails:
-        return 0
     least = math.floor(tails * max(family, 1) / LEVEL)
     return max(n_draws, least)
 

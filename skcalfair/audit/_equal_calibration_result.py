@@ -54,7 +54,7 @@ class EqualCalibrationResult:
     correction : str
         How the comparisons are adjusted.
     n_draws : int
-        Draws of each test; 0 for a method without.
+        Draws of the global test; 0 where none were needed.
 
     Examples
     --------

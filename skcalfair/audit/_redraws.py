@@ -19,15 +19,22 @@ LARGEST_LATENT = 0.95
 
 
 def redrawn_p_value(
-    problem: Problem, score: Score, n_draws: int, rng: np.random.Generator
+    problem: Problem,
+    score: Score,
+    n_draws: int,
+    rng: np.random.Generator,
+    *,
+    omnibus: bool,
 ) -> float:
-    """Upper tail of the omnibus statistic when outcomes follow the common curve."""
+    """Upper tail of a score statistic when outcomes follow the common curve."""
     sizes = np.bincount(problem.codes, minlength=problem.n_groups)
     rows = np.flatnonzero(sizes[problem.codes] <= REDRAWN_ROWS)
-    columns = (efficient_columns(problem, True) @ score.root)[rows]
+    if not len(rows):
+        return score.p_value
+    columns = (efficient_columns(problem, omnibus) @ score.root)[rows]
     redraw = OutcomeRedraw(problem, rows)
     draws = np.empty((n_draws, score.df))
-    step = max(1, BLOCK // max(1, len(rows)))
+    step = max(1, BLOCK // len(rows))
     for start in range(0, n_draws, step):
         stop = min(start + step, n_draws)
         draws[start:stop] = redraw.errors(stop - start, rng) @ columns
@@ -51,7 +58,7 @@ class OutcomeRedraw:
     def __init__(self, problem: Problem, rows: NDArray[np.intp]) -> None:
         self.fitted = problem.common.fitted[rows]
         self.clustered = problem.clusters is not None
-        if not self.clustered or not len(rows):
+        if not self.clustered:
             return
         own, between = correlations(problem, Cells.of(problem))
         here = Problem(
@@ -70,7 +77,7 @@ class OutcomeRedraw:
     def errors(self, n_draws: int, rng: np.random.Generator) -> Floats:
         """Outcomes minus their probabilities, (n_draws, rows)."""
         shape = (n_draws, len(self.fitted))
-        if not self.clustered or not len(self.fitted):
+        if not self.clustered:
             return (rng.random(shape) < self.fitted) - self.fitted
         cells = self.cells
         effect = rng.standard_normal((n_draws, len(cells.group)))

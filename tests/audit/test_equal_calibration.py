@@ -397,7 +397,9 @@ class TestDraws:
         y, p, codes, _ = sample([1500, 9000])
         problem = problem_of(y, p, codes)
         score = group_score(problem, True)
-        found = redrawn_p_value(problem, score, 1999, np.random.default_rng(0))
+        found = redrawn_p_value(
+            problem, score, 1999, np.random.default_rng(0), omnibus=True
+        )
         assert_allclose(found, score.p_value, atol=0.05)
 
     def test_permutations_recompute_the_statistic(self):
@@ -572,9 +574,17 @@ class TestRefusals:
         y, p, codes, _ = sample([100, 300])
         assert "one class" in run(np.zeros_like(y), p, codes).reason
         separable = (p > 0.5).astype(int)
-        result = run(separable, np.where(separable, 1.0, 0.0), codes)
-        assert result.reason is not None
+        settled = np.where(separable, 1.0, 0.0)
+        assert run(separable, settled, codes).p_value > 0.9
+        result = run(separable, settled, codes, method="wald")
+        assert "one class" in result.reason
         assert np.isnan(result.p_value)
+
+    def test_few_outcomes_are_redrawn(self):
+        y, p, codes, _ = sample([60, 900], level=-4.5)
+        result = run(y, p, codes, n_draws=499)
+        assert result.n_draws == 499
+        assert 500 * result.p_value == pytest.approx(round(500 * result.p_value))
 
     def test_missing_groups(self):
         y, p, codes, _ = sample([100, 300])
