@@ -72,9 +72,7 @@ def check_fractions(fractions: ArrayLike) -> list[float]:
     return values
 
 
-def check_sizes(
-    size_match: Any, n_resamples: Any, min_group_size: Any
-) -> None:
+def check_sizes(size_match: Any, n_resamples: Any, min_group_size: Any) -> None:
     """Refuse sizes and numbers that mean nothing."""
     named = [
         ("n_resamples", n_resamples, FEWEST_RESAMPLES),
