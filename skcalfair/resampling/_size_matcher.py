@@ -64,7 +64,7 @@ class GroupSizeMatcher(BaseSampler):
         ``match_on="classes"``. Empty when no groups were known.
     n_features_in_ : int
         Number of columns of X, when it has two dimensions.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, when all are text.
 
     See Also
