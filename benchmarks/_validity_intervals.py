@@ -18,6 +18,7 @@ from scipy.stats import norm
 
 from skcalfair._sorted_scores import SortedScores
 from skcalfair._validation import ScoredRows
+from skcalfair.audit import _intervals
 from skcalfair.audit._intervals import GroupRows, gap_interval
 from skcalfair.metrics._calibration_error import laplacian_pair_sums
 from skcalfair.metrics._registry import METRICS
@@ -46,6 +47,9 @@ BOOTSTRAPS = 200
 # Share of the audits that the naive bootstrap is tried on.
 RIVALS = 0.25
 POPULATION = 400_001
+
+# Show what the intervals that are refused for few clusters would do.
+_intervals.FEWEST_DRAWN = _intervals.FEWEST_CLUSTERS
 
 Params = dict[str, Any]
 
@@ -244,6 +248,8 @@ def run(n_audits: int | dict[str, int], folder: str, jobs: int | None) -> str:
         f"95 % intervals, {audits.min():,} to {audits.max():,} audits a cell; standard "
         f"error of a coverage of 95 % with {n:.0f} audits: {100 * error:.1f} points.",
         f"The percentile bootstrap of rows is tried on about {RIVALS:.0%} of them.",
+        "The package refuses intervals of calibration errors below 25 patients; the",
+        "rows with 15 show what they would do.",
         "",
     ]
     for part, title in (("covers", "Coverage (%)"), ("width", "Mean width")):
