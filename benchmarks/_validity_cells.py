@@ -47,11 +47,11 @@ def size_cells() -> dict[str, Params]:
     return out
 
 
-def more_cells() -> dict[str, Params]:
-    """Further audits of the main table, of the default only."""
+def more_of(cells: dict[str, Params]) -> dict[str, Params]:
+    """Further audits of cells, of the default only."""
     return {
-        name.replace("size", "more", 1): params | {"default_only": True}
-        for name, params in size_cells().items()
+        "more" + name.removeprefix("size"): params | {"default_only": True}
+        for name, params in cells.items()
     }
 
 

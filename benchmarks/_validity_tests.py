@@ -10,7 +10,7 @@ from _validity_cells import (
     Params,
     draw,
     hard_cells,
-    more_cells,
+    more_of,
     power_cells,
     size_cells,
 )
@@ -54,11 +54,11 @@ def simulate(params: Params, rng: np.random.Generator) -> dict[str, float]:
     """P-values of one audit; of slow methods in some audits only."""
     tried = {name: rng.random() < share for name, share in SHARES.items()}
     rows, codes = draw(params, rng)
-    if params.get("default_only"):
-        return {"score": _p_value("score", *make_problem(rows, codes, 2), rng)}
-    if rows.sample_weight is not None:
-        return {"wald": _p_value("wald", *make_problem(rows, codes, 2), rng)}
     problem, p = make_problem(rows, codes, 2)
+    if rows.sample_weight is not None:
+        return {"wald": _p_value("wald", problem, p, rng)}
+    if params.get("default_only"):
+        return {"score": _p_value("score", problem, p, rng)}
     out: dict[str, float] = {}
     for name in OURS:
         if rows.clusters is not None and name == "permutation":
@@ -179,13 +179,16 @@ ECE bootstrap, a 95 % percentile interval of the difference of ECE that excludes
 matched once, the same with one subsample of the larger group; Wilcoxon, signed ranks of
 size-matched ECE over 25 resampled runs. All four ignore patients."""
 
-HARD = """Size in harder circumstances: {audits:,} audits a cell of score and omnibus,
-about {share:,} of the others; standard error {error:.1f} points for score and omnibus.
+HARD = """Size in harder circumstances: {more:,} audits a cell of score (standard error
+{error:.1f} points), {audits:,} of omnibus, about {share:,} of the others.
 
 The package refuses score below 10 patients in a group, wald and equal_amount below 25,
-omnibus below 60; the figures show what they would do. "1-10 rows": patients of mixed
-sizes beside 2,000 rows of like patients; "correlation .9 : .3": the latent correlation
-of a patient's outcomes in the one and the other group, otherwise .5."""
+omnibus below 60, equal_amount also below 20 rows of a class, and groups of fewer than
+30 rows unless told otherwise; the figures show what the methods would do. "1-10 rows":
+patients of mixed sizes beside 2,000 rows of like patients; "correlation .9 : .3": the
+latent correlation of a patient's outcomes in the one and the other group, otherwise .5.
+"15 % at 0 and 1": scores beyond a limit are exactly 0 or 1. Survey weights: wald is
+then the default; {survey:,} audits."""
 
 POWER = """Power: per cent rejected where the groups differ; {audits:,} audits a cell,
 about {share:,} of wald, equal_amount, permutation and Platt LR.
@@ -230,28 +233,33 @@ def main(n_audits: int, jobs: int | None, folder: Path) -> None:
 def report(n_audits: int, jobs: int | None, folder: Path) -> str:
     """Tables of size and power; `n_audits` a cell of the main table, twice of auto."""
     fewer = max(1, n_audits * 3 // 10)
-    size, more = size_cells(), more_cells()
-    main_frame = run_cells(size, simulate, n_audits, folder, jobs)
-    further = run_cells(more, simulate, n_audits, folder, jobs)
-    further["cell"] = further["cell"].str.replace("more ", "size ", n=1)
-    hard = run_cells(hard_cells(), simulate, fewer, folder, jobs)
+
+    def both(cells: dict[str, Params], audits: int, more: int) -> pd.DataFrame:
+        frame = run_cells(cells, simulate, audits, folder, jobs)
+        further = run_cells(more_of(cells), simulate, more, folder, jobs)
+        names = dict(zip(more_of(cells), cells, strict=True))
+        further["cell"] = further["cell"].map(names)
+        return pd.concat([frame, further])
+
+    size = both(size_cells(), n_audits, n_audits)
+    hard = both(hard_cells(), fewer, n_audits - fewer)
     power = run_cells(power_cells(), simulate, fewer, folder, jobs)
     parts = [
-        (SIZE, n_audits, pd.concat([main_frame, further]), (*OURS, *NAIVE)),
-        (HARD, fewer, hard, (*OURS, "Platt LR")),
-        (POWER, fewer, power, (*OURS, "Platt LR", *RIVALS)),
+        (SIZE, 2 * n_audits, n_audits, size, (*OURS, *NAIVE)),
+        (HARD, n_audits, fewer, hard, (*OURS, "Platt LR")),
+        (POWER, fewer, fewer, power, (*OURS, "Platt LR", *RIVALS)),
     ]
     return "\n\n\n".join(_titled(*part) for part in parts)
 
 
 def _titled(
-    title: str, audits: int, frame: pd.DataFrame, methods: tuple[str, ...]
+    title: str, more: int, audits: int, frame: pd.DataFrame, methods: tuple[str, ...]
 ) -> str:
-    judged = 2 * audits if "{more" in title else audits
     numbers = {
+        "more": more,
         "audits": audits,
-        "more": 2 * audits,
+        "survey": more,
         "share": int(audits * SHARES["wald"]),
-        "error": 100.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / judged),
+        "error": 100.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / more),
     }
     return title.format(**numbers) + "\n\n" + table(frame, methods)

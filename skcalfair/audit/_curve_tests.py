@@ -39,15 +39,17 @@ Run = Callable[[Problem, Floats, int, np.random.Generator], Found]
 
 @dataclass(frozen=True)
 class Method:
-    """A test: its hypothesis in words, the least clusters a group, how it is run.
+    """A test: its hypothesis in words, how it is run, what each group must have.
 
-    `tails` is the number of tails in which a p-value by draws counts them.
+    `fewest_outcomes` counts the rows of either class; `tails` is the number of tails
+    in which a p-value by draws counts them.
     """
 
     hypothesis: str
     run: Run
     fewest_clusters: int = 1
     tails: int = 1
+    fewest_outcomes: int = 0
 
 
 def make_problem(
@@ -155,7 +157,7 @@ METHODS = {
     "score": Method(_SAME_LINE, _score, 10),
     "wald": Method(_SAME_LINE, _wald, 25),
     "omnibus": Method(_SAME_CURVE, _omnibus, 60),
-    "equal_amount": Method(_SAME_AMOUNT, _equal_amount, 25, tails=2),
+    "equal_amount": Method(_SAME_AMOUNT, _equal_amount, 25, 2, fewest_outcomes=20),
     "permutation": Method(_SAME_LINE, _permutation),
 }
 

@@ -127,7 +127,8 @@ def equal_calibration_test(
     p-value comes from outcomes redrawn from the common curve, and with clusters it
     needs 60 of them in each group. It has less power for a shift or a different slope.
     "equal_amount" compares the gap of CE2 with redraws in which the errors of each
-    cluster from the common curve change their sign together. It is blind to
+    cluster from the common curve change their sign together; it needs 20 rows of each
+    class, and 25 clusters, in each group. It is blind to
     miscalibration of equal amount in opposite directions: one group over-confident and
     another one as much under-confident passes. "permutation" is for independent rows
     only.
@@ -283,19 +284,23 @@ def _group_table(
     min_group_size: int,
 ) -> pd.DataFrame:
     """Size of each group, and why it is left out if it is."""
-    shown, fewest = group_names(labels), METHODS[name].fewest_clusters
+    shown, method = group_names(labels), METHODS[name]
     records = []
     for code, label in enumerate(labels):
         here = np.flatnonzero(codes == code)
+        positives = int(rows.y[here].sum())
         clusters = None
         if rows.clusters is not None:
             clusters = len(np.unique(rows.clusters[here]))
         reason = None
         if len(here) < min_group_size:
             reason = f"fewer than {min_group_size} rows"
-        elif clusters is not None and clusters < fewest:
-            reason = f'fewer than {fewest} clusters, too few for method "{name}"'
-        positives = int(rows.y[here].sum())
+        elif clusters is not None and clusters < method.fewest_clusters:
+            few = f"{method.fewest_clusters} clusters"
+            reason = f'fewer than {few}, too few for method "{name}"'
+        elif min(positives, len(here) - positives) < method.fewest_outcomes:
+            few = f"{method.fewest_outcomes} rows of a class"
+            reason = f'fewer than {few}, too few for method "{name}"'
         records.append((shown[label], len(here), positives, clusters, reason))
     table = pd.DataFrame(records, columns=GROUP_COLUMNS)
     return table.astype({"clusters": "Int64", "reason": object}).replace(

@@ -515,7 +515,7 @@ class TestFamilies:
         ("method", "least"), [("omnibus", 300), ("equal_amount", 600)]
     )
     def test_draws_suffice_for_the_family(self, method, least):
-        y, p, codes, _ = sample([40] * 6)
+        y, p, codes, _ = sample([80] * 6)
         result = run(y, p, codes, method=method, comparisons="pairs", n_draws=50)
         assert result.n_draws == least
         tails = least // 300
@@ -569,6 +569,14 @@ class TestRefusals:
         assert np.isnan(result.p_value)
         assert "fewer than two groups" in result.reason
         assert "Not tested" in result.summary()
+
+    def test_few_outcomes_of_a_class(self):
+        y, p, codes, _ = sample([60, 400])
+        y[np.flatnonzero(codes == 0)[19:]] = 0
+        result = run(y, p, codes, method="equal_amount", n_draws=99)
+        assert "fewer than 20 rows of a class" in result.groups["reason"][0]
+        assert np.isnan(result.p_value)
+        assert run(y, p, codes).groups["reason"].isna().all()
 
     def test_nothing_to_test(self):
         y, p, codes, _ = sample([100, 300])
