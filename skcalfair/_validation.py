@@ -434,6 +434,10 @@ class Groups:
     labels: list[Any]
     names: list[str]
 
+    def codes_of(self, rows: ScoredRows) -> NDArray[np.intp]:
+        """Codes of the rows that validation kept."""
+        return self.codes if rows.kept is None else self.codes[rows.kept]
+
 
 def encode_groups(
     sensitive_features: Any,

@@ -47,8 +47,7 @@ from ..metrics._registry import METRICS, Metric
 from ._run_splits import Split, StudyRows, known_groups, make_splits, shared_clusters
 from ._run_tests import gap_means, run_tests
 from ._runs import Plan, Run, check_failures, perform, weight_params
-from ._scores import _group_table, _quiet, _unusable
-from ._tables import group_names, tidy
+from ._tables import group_table, quiet, tidy, unusable
 
 # Those of the calibration-bias study.
 STUDY_METRICS = (
@@ -196,8 +195,8 @@ class SubgroupAuditor(MetaEstimatorMixin, BaseEstimator):
     >>> columns = ["metric", "group", "reference", "naive", "size_matched"]
     >>> auditor.gaps_[columns].round(2)
                            metric group reference  naive  size_matched
-    0  expected_calibration_error     B         A   0.12          0.03
-    1            brier_score_loss     B         A   0.04          0.03
+    0  expected_calibration_error     B         A   0.12          0.04
+    1            brier_score_loss     B         A   0.04          0.04
     """
 
     _parameter_constraints: dict = {
@@ -323,7 +322,7 @@ class SubgroupAuditor(MetaEstimatorMixin, BaseEstimator):
             delayed(perform)(number, X, rows, split, plan, seed)
             for number, (split, seed) in enumerate(zip(splits, seeds, strict=True))
         )
-        options = {"desc": "runs", "disable": _quiet(self.progress), "leave": False}
+        options = {"desc": "runs", "disable": quiet(self.progress), "leave": False}
         runs = list(tqdm(done, total=len(splits), **options))
         check_failures(runs)
         self._keep(runs, splits, rows, plan)
@@ -586,5 +585,8 @@ def _group_counts(rows: StudyRows, min_group_size: int) -> pd.DataFrame:
     for code, label in enumerate(rows.groups.labels):
         own = rows.kept[rows.groups.codes[rows.kept] == code]
         parts[label] = rows.scored(own, zeros[own])
-    reasons = {label: _unusable(part, min_group_size) for label, part in parts.items()}
-    return _group_table(parts, reasons, group_names(list(parts)), rows.groups.names)
+    reasons = {
+        label: unusable(len(part), part.clusters, min_group_size)
+        for label, part in parts.items()
+    }
+    return group_table(parts, reasons, rows.groups.names)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import false_discovery_control
 
 from .._random import RandomStateLike, child_seeds
 from .._validation import ScoredRows, as_1d, check_scored_rows, encode_groups
@@ -18,6 +17,7 @@ from ._equal_calibration_result import (
     GROUP_COLUMNS,
     EqualCalibrationResult,
 )
+from ._multiplicity import adjust
 from ._tables import group_names
 
 Floats = NDArray[np.float64]
@@ -161,7 +161,7 @@ def equal_calibration_test(
     )
     n_given = len(as_1d(y_true, "y_true"))
     groups = encode_groups(sensitive_features, n_given, missing=missing)
-    codes = groups.codes if rows.kept is None else groups.codes[rows.kept]
+    codes = groups.codes_of(rows)
     return equal_calibration(
         rows,
         codes,
@@ -382,16 +382,3 @@ def _comparison_table(
     ]
     table = pd.DataFrame(records, columns=COMPARISON_COLUMNS)
     return table.astype({"reason": object})
-
-
-def adjust(p: Floats, correction: str) -> Floats:
-    """Adjusted p-values of a family, those not known left out of it."""
-    out = np.full(len(p), np.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    if correction == "fdr_bh":
-        out[known] = false_discovery_control(p[known]) if len(known) else []
-        return out
-    order = known[np.argsort(p[known], kind="stable")]
-    steps = np.arange(len(order), 0, -1) * p[order]
-    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return out

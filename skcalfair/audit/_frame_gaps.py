@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ._frame_matched import Part, Size, total
 from ._frame_metrics import FrameMetric
 from ._frame_tables import NO_INTERVAL, FrameTables, table
 from ._intervals import N_DRAWS, Interval, gap_interval, matched_gap_interval
+from ._multiplicity import adjust
 
 NO_CLASS_MATCHED = "no interval is known for rows drawn by class"
 ALPHA = 0.05
@@ -38,7 +38,9 @@ class Gaps:
         primary = metrics[0].name if metrics else None
         for record in records:
             record["exploratory"] = record["metric"] != primary
-        adjusted = iter(holm([r["p_value"] for r in records if not r["exploratory"]]))
+        p = np.array([r["p_value"] for r in records if not r["exploratory"]])
+        # What cannot be tested was asked too.
+        adjusted = iter(adjust(p, family=len(p)))
         for record in records:
             record["p_adjusted"] = np.nan if record["exploratory"] else next(adjusted)
         columns = ["metric", "group", "reference", "naive", "size", "size_matched"]
@@ -153,17 +155,3 @@ def _limits(found: Interval) -> dict[str, Any]:
         "method": found.method or None,
         "reason": found.reason,
     }
-
-
-def holm(p_values: list[float]) -> NDArray[np.float64]:
-    """Holm's adjusted p-values; NaN stays NaN and counts as a comparison.
-
-    What cannot be tested was still asked.
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p)  # NaN last
-    factors = len(p) - np.arange(len(p))
-    adjusted = np.minimum(1.0, np.maximum.accumulate(p[order] * factors))
-    out = np.empty_like(p)
-    out[order] = adjusted
-    return np.where(np.isnan(p), np.nan, out)

@@ -17,7 +17,7 @@ from ..metrics._subsampled import subsample_values
 from ..resampling import subsample_clusters, subsample_counts
 from ._frame_metrics import FrameMetric
 from ._frame_sample import NO_ROWS, Rows, Sample
-from ._tables import Cell
+from ._tables import Cell, matched_size, unusable
 
 Floats = NDArray[np.float64]
 # Cells whose rows are taken together.
@@ -67,10 +67,10 @@ class Matcher:
     def problem(self, part: Part) -> str | None:
         """Why nothing is estimated from a part, or None."""
         rows, clusters = self.rows(part), self.sample.clusters
-        if len(rows) < self.min_group_size:
-            return f"fewer than {self.min_group_size} rows"
-        if clusters is not None and len(np.unique(clusters[rows])) < 2:
-            return "one cluster only"
+        own = None if clusters is None else clusters[rows]
+        problem = unusable(len(rows), own, self.min_group_size)
+        if problem is not None:
+            return problem
         if self.match_on == "classes" and min(self.counts(part)) == 0:
             return "only one class is present"
         return None
@@ -88,10 +88,8 @@ class Matcher:
                 return None
             positives, negatives = zip(*counts, strict=True)
             return min(positives), min(negatives)
-        if given is not None:
-            return given
-        sizes = [len(self.rows(p)) for p in parts if self.problem(p) is None]
-        return min(sizes) if len(sizes) > 1 else None
+        usable = [len(self.rows(p)) for p in parts if self.problem(p) is None]
+        return matched_size(self.size_match, usable)
 
     def cells(
         self, part: Part, size: Size | None, *, biased_only: bool = False

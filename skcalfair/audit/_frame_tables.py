@@ -21,30 +21,9 @@ from ._frame_matched import (
 from ._frame_metrics import FrameMetric
 from ._frame_sample import Sample
 from ._intervals import N_DRAWS, GroupRows, Interval
-from ._tables import Cell, group_names
+from ._tables import Cell, feature_column, group_names, quiet
 
 NO_INTERVAL = "no interval is known for this metric"
-TAKEN = {
-    "group",
-    "reference",
-    "n",
-    "positives",
-    "clusters",
-    "metric",
-    "sampling",
-    "fraction",
-    "size",
-    "value",
-    "low",
-    "high",
-    "method",
-    "reason",
-    "naive",
-    "size_matched",
-    "p_value",
-    "p_adjusted",
-    "exploratory",
-}
 
 
 @dataclass
@@ -84,7 +63,7 @@ class FrameTables:
         cells = self.sample.cells
         k = cells.n_controls
         features = cells.features[:k] if controls_only else cells.features
-        names = [f"feature_{f.name}" if f.name in TAKEN else f.name for f in features]
+        names = [feature_column(feature.name) for feature in features]
         if len(cells.features) == k + 1 and cells.features[k].name == "group":
             return names[:k]  # the column of groups is that feature
         return names
@@ -96,8 +75,7 @@ class FrameTables:
 
     def bar(self, items: list, what: str) -> Iterator:
         """Progress over a list; silent where nobody watches."""
-        quiet = None if self.progress is None else not self.progress
-        yield from tqdm(items, desc=what, disable=quiet, leave=False)
+        yield from tqdm(items, desc=what, disable=quiet(self.progress), leave=False)
 
     # -- one group --------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from scipy.special import ndtr, ndtri
 
 from ..resampling import permutation_p_value
 from ._group_score import Cells, Problem, Score, correlations, efficient_columns
+from ._platt_path import square_root
 
 Floats = NDArray[np.float64]
 
@@ -41,9 +42,7 @@ def redrawn_p_value(
     if len(rows) < len(problem.y):
         # Sums over many rows are normal; they bring the variance to one.
         rest = np.eye(score.df) - draws.T @ draws / n_draws
-        values, vectors = np.linalg.eigh(rest)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws += rng.standard_normal((n_draws, score.df)) @ root.T
+        draws += rng.standard_normal((n_draws, score.df)) @ square_root(rest).T
     redrawn = np.sum(draws * draws, axis=1)
     return permutation_p_value(score.statistic, redrawn, alternative="greater")
 

@@ -23,10 +23,9 @@ from ..calibration._pair import _probabilities
 from ..metrics._calibration_loss import _score_values, total_kernel
 from ..metrics._evaluate import Kernel
 from ..metrics._registry import Metric
-from ..metrics._resampled import replicate_values
+from ..metrics._subsampled import subsample_values
 from ._run_splits import Positions, Split, StudyRows
-from ._scores import _draw, _matched_size, _unusable
-from ._tables import Cell, group_names
+from ._tables import Cell, group_names, matched_size, unusable
 
 Floats = NDArray[np.float64]
 Seed = np.random.SeedSequence
@@ -238,7 +237,8 @@ def _values(
     """One record per group, metric and sampling."""
     scored = {label: part.rows for label, part in parts.items()}
     reasons = {label: _why_not(part, plan) for label, part in scored.items()}
-    size = _matched_size(plan.size_match, scored, reasons)
+    usable = [len(part) for label, part in scored.items() if reasons[label] is None]
+    size = matched_size(plan.size_match, usable)
     shown = group_names(list(parts))
     for (label, part), own_seed in zip(
         parts.items(), seed.spawn(len(parts)), strict=True
@@ -265,7 +265,9 @@ def _values(
 
 
 def _why_not(rows: ScoredRows, plan: Plan) -> str | None:
-    return _unusable(rows, plan.min_group_size) if len(rows) else "no test rows"
+    if not len(rows):
+        return "no test rows"
+    return unusable(len(rows), rows.clusters, plan.min_group_size)
 
 
 class _Cells:
@@ -304,10 +306,10 @@ class _Cells:
         if size == n:
             draws = {name: kernel(scores) for name, kernel in self.kernels.items()}
         else:
-            draws = replicate_values(
+            draws = subsample_values(
                 scores,
                 self.kernels,
-                partial(_draw, scores, size),
+                size,
                 self.plan.n_resamples,
                 random_state=np.random.default_rng(self.seed),
             )

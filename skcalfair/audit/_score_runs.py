@@ -16,7 +16,7 @@ from ._frame_tables import table
 from ._result import AuditResult
 from ._run_tests import COLUMNS as TEST_COLUMNS
 from ._run_tests import RunValues, run_tests
-from ._tables import VALUE_COLUMNS
+from ._tables import VALUE_COLUMNS, quiet
 
 # Metrics that are means over rows, whose rows can be pooled over runs.
 POOLED = {"brier_score_loss", "log_loss"}
@@ -55,10 +55,9 @@ def audit_runs(
     folds = _folds(rows, found)
     whole = _frame(rows, features, np.arange(len(rows)), options | {"size_match": None})
     records: list[dict[str, Any]] = []
-    quiet = None if progress is None else not progress
     seeds = child_seeds(random_state, len(found))
     for positions, name, fold, seed in zip(
-        tqdm(found, desc="runs", disable=quiet, leave=False),
+        tqdm(found, desc="runs", disable=quiet(progress), leave=False),
         names,
         folds,
         seeds,

@@ -9,25 +9,18 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomStateLike
-from .._sorted_scores import SortedScores
 from .._validation import (
     Groups,
-    ScoredRows,
     as_1d,
     check_scored_rows,
     encode_groups,
 )
 from ..metrics._registry import METRICS
-from ..resampling import subsample_clusters, subsample_counts
 from ._compose import compose
 from ._frame import GroupMetricFrame
 from ._frame_options import check_sizes
 from ._result import AuditResult
 from ._score_runs import audit_runs, encode_runs
-from ._tables import (
-    feature_columns,
-    tidy,
-)
 
 # The first one is the primary metric.
 DEFAULT_METRICS = (
@@ -165,7 +158,7 @@ def audit_scores(
     n_given = len(as_1d(y_true, "y_true"))
     groups = encode_groups(sensitive_features, n_given, missing=missing)
     kept = rows.kept
-    codes = groups.codes if kept is None else groups.codes[kept]
+    codes = groups.codes_of(rows)
     in_group = np.flatnonzero(codes >= 0)
     if not in_group.size:
         raise ValueError(
@@ -228,63 +221,3 @@ def _check_metrics(metrics: Sequence[str] | None) -> list[str]:
             f"Known are {sorted(METRICS)}"
         )
     return names
-
-
-def _quiet(progress: bool | None) -> bool | None:
-    # None lets tqdm find out whether it writes to a terminal.
-    return None if progress is None else not progress
-
-
-def _unusable(part: ScoredRows, min_group_size: int) -> str | None:
-    """Reason why nothing is estimated in a group, or None."""
-    if len(part) < min_group_size:
-        return f"fewer than {min_group_size} rows"
-    if part.clusters is not None and len(np.unique(part.clusters)) < 2:
-        return "one cluster only"
-    return None
-
-
-def _matched_size(
-    size_match: str | int | None,
-    parts: dict[Any, ScoredRows],
-    reasons: dict[Any, str | None],
-) -> int | None:
-    if size_match is None:
-        return None
-    if not isinstance(size_match, str):
-        return int(size_match)
-    sizes = [len(part) for label, part in parts.items() if reasons[label] is None]
-    return min(sizes) if len(sizes) > 1 else None
-
-
-def _draw(
-    scores: SortedScores, size: int, n_replicates: int, rng: np.random.Generator
-) -> NDArray:
-    if scores.clusters is None:
-        return subsample_counts(len(scores), size, n_replicates, random_state=rng)
-    _, codes = np.unique(scores.clusters, return_inverse=True)
-    return subsample_clusters(codes, size, n_replicates, random_state=rng)
-
-
-def _group_table(
-    parts: dict[Any, ScoredRows],
-    reasons: dict[Any, str | None],
-    shown: dict[Any, Any],
-    features: list[str],
-) -> pd.DataFrame:
-    columns = feature_columns(features)
-    records = []
-    for label, part in parts.items():
-        levels = label if len(features) > 1 else ()
-        clusters = pd.NA if part.clusters is None else len(np.unique(part.clusters))
-        records.append(
-            {"group": shown[label]}
-            | dict(zip(columns, levels, strict=True))
-            | {
-                "n": len(part),
-                "positives": int(part.y.sum()),
-                "clusters": clusters,
-                "reason": reasons[label],
-            }
-        )
-    return tidy(records).astype({"clusters": "Int64"})

@@ -1,4 +1,4 @@
-"""What the tables of audits share: cells, names of groups and columns."""
+"""What audits share: cells, names, tables of groups, and sizes to match."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from .._validation import ScoredRows
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +23,18 @@ VALUE_COLUMNS = (
     "reason",
 )
 GROUP_COLUMNS = ("group", "n", "positives", "clusters", "reason")
+# A feature of one of these names gets a column of another name.
+TAKEN = {
+    *VALUE_COLUMNS,
+    *GROUP_COLUMNS,
+    "reference",
+    "fraction",
+    "naive",
+    "size_matched",
+    "p_value",
+    "p_adjusted",
+    "exploratory",
+}
 # Text or None: pandas must not turn None into NaN.
 OBJECTS = ("reason", "method", "built_in")
 
@@ -90,9 +104,59 @@ def _joined(label: Any, as_text: Any) -> Any:
     return label
 
 
-def feature_columns(features: list[str]) -> list[str]:
-    """Columns that hold the parts of an intersection; none for a single feature."""
-    if len(features) == 1:
-        return []
-    taken = {*VALUE_COLUMNS, *GROUP_COLUMNS}
-    return [f"feature_{name}" if name in taken else name for name in features]
+def feature_column(name: str) -> str:
+    """Column that holds a feature."""
+    return f"feature_{name}" if name in TAKEN else name
+
+
+def group_table(
+    parts: dict[Any, ScoredRows],
+    reasons: dict[Any, str | None],
+    features: list[str],
+) -> pd.DataFrame:
+    """Counts of every group, and why it cannot be used."""
+    shown, records = group_names(list(parts)), []
+    # A single feature is the column of groups.
+    columns = [feature_column(name) for name in features] if len(features) > 1 else []
+    for label, part in parts.items():
+        levels = label if columns else ()
+        clusters = pd.NA if part.clusters is None else len(np.unique(part.clusters))
+        records.append(
+            {"group": shown[label]}
+            | dict(zip(columns, levels, strict=True))
+            | {
+                "n": len(part),
+                "positives": int(part.y.sum()),
+                "clusters": clusters,
+                "reason": reasons[label],
+            }
+        )
+    return tidy(records).astype({"clusters": "Int64"})
+
+
+# -- sizes ----------------------------------------------------------------------------
+
+
+def unusable(
+    n_rows: int, clusters: NDArray[np.intp] | None, min_group_size: int
+) -> str | None:
+    """Reason why nothing is estimated in a group, or None."""
+    if n_rows < min_group_size:
+        return f"fewer than {min_group_size} rows"
+    if clusters is not None and len(np.unique(clusters)) < 2:
+        return "one cluster only"
+    return None
+
+
+def matched_size(size_match: str | int | None, usable: list[int]) -> int | None:
+    """Rows at which groups are compared, from the sizes of those that can be used."""
+    if size_match is None:
+        return None
+    if not isinstance(size_match, str):
+        return int(size_match)
+    return min(usable) if len(usable) > 1 else None
+
+
+def quiet(progress: bool | None) -> bool | None:
+    """What tqdm takes as `disable`; None lets it find out if it has a terminal."""
+    return None if progress is None else not progress

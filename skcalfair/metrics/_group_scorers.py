@@ -21,12 +21,11 @@ from .._validation import (
     encode_groups,
 )
 from ..exceptions import GroupScoringError, NotEstimableError
-from ..resampling import subsample_counts
 from ._as_metric import as_metric
 from ._evaluate import pairs, two_classes
 from ._registry import Metric
-from ._resampled import replicate_values
 from ._scorers import _ProbabilityScorer, call_text
+from ._subsampled import subsample_values
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +133,7 @@ class _GroupScorer(_ProbabilityScorer):
     def _groups(self, rows: ScoredRows, features: Any, n: int) -> dict[Any, ScoredRows]:
         """Rows of each group that can be compared, by label."""
         groups = encode_groups(features, n, missing=self.options["missing"])
-        codes = groups.codes if rows.kept is None else groups.codes[rows.kept]
+        codes = groups.codes_of(rows)
         found = {
             label: rows.take(np.flatnonzero(codes == c))
             for c, label in enumerate(groups.labels)
@@ -201,10 +200,10 @@ class _GroupScorer(_ProbabilityScorer):
         if size == len(scores):
             found = {name: kernel(scores) for name, kernel in kernels.items()}
         else:
-            found = replicate_values(
+            found = subsample_values(
                 scores,
                 kernels,
-                partial(_draw, len(scores), size),
+                size,
                 self.options["n_resamples"],
                 random_state=np.random.default_rng(seed),
             )
@@ -247,10 +246,6 @@ def _classes(scores: SortedScores) -> Floats:
     """Number of classes in each replicate."""
     positive = scores.positive_total
     return (positive > 0).astype(float) + (positive < scores.total)
-
-
-def _draw(n: int, size: int, n_replicates: int, rng: np.random.Generator) -> NDArray:
-    return subsample_counts(n, size, n_replicates, random_state=rng)
 
 
 def make_group_scorer(

@@ -38,14 +38,14 @@ def subsample_values(
 ) -> dict[str, Floats]:
     """Value of every kernel on subsamples of `size` rows without replacement.
 
-    With clusters, whole ones are drawn, up to that size. Results do not depend on
-    `n_jobs`.
+    With clusters, whole ones are drawn, up to that size. The subsamples depend neither
+    on `n_jobs` nor on the kernels.
     """
     gathers = can_gather(scores) and size * GATHERED < len(scores)
     served = {n: k for n, k in kernels.items() if gathers and is_served(k)}
     others = {n: k for n, k in kernels.items() if n not in served}
     together = 0 if scores.clusters is not None else how_many(len(scores), size)
-    if not served and not together:
+    if not gathers and not together:
         return replicate_values(
             scores,
             kernels,
@@ -57,8 +57,8 @@ def subsample_values(
     for kernel in kernels.values():
         kernel(scores)  # what is known row by row, such as log-odds, is then kept
     together = together or TOGETHER[0]
+    # The same subsamples, whatever metrics are asked for.
     most = max(together, GATHERED_CELLS // size // together * together)
-    most = most if served else together
     starts = range(0, n_replicates, most)
     sizes = [min(most, n_replicates - start) for start in starts]
     seeds = child_seeds(random_state, len(sizes))

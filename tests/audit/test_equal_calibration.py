@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 
 from skcalfair.audit import EqualCalibrationResult, equal_calibration_test
 from skcalfair.audit._equal_amount import redrawn_squared_errors, squared_errors
-from skcalfair.audit._equal_calibration import adjust
 from skcalfair.audit._group_score import (
     Cells,
     Problem,
@@ -25,6 +24,7 @@ from skcalfair.audit._group_score import (
     group_score,
 )
 from skcalfair.audit._logistic import cluster_covariance, fit_logistic
+from skcalfair.audit._multiplicity import adjust
 from skcalfair.audit._permuted_groups import _GroupSums, score_strata
 from skcalfair.audit._redraws import OutcomeRedraw, redrawn_p_value
 from skcalfair.audit._spline import curve_basis, natural_spline

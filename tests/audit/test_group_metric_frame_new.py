@@ -19,9 +19,9 @@ from skcalfair import metrics as own
 from skcalfair._sorted_scores import SortedScores
 from skcalfair._validation import ScoredRows, check_scored_rows
 from skcalfair.audit import GroupMetricFrame
-from skcalfair.audit._frame_gaps import holm
 from skcalfair.audit._frame_matched import expected_squared_error
 from skcalfair.audit._intervals import GroupRows, gap_interval
+from skcalfair.audit._multiplicity import adjust
 from skcalfair.datasets import make_subgroup_scores
 from skcalfair.metrics._calibration_error import squared_error_kernel
 
@@ -237,6 +237,10 @@ def test_gaps_are_those_of_the_interval_functions():
     matched = made.size_matched.set_index(["metric", "group"])["value"]
     row = only(table, metric=ECE)
     assert_allclose(row["size_matched"], matched[ECE, "large"] - matched[ECE, "small"])
+
+
+def holm(p_values):
+    return adjust(np.array(p_values), family=len(p_values))
 
 
 def test_references():

@@ -103,3 +103,12 @@ def test_workers_change_nothing(size):
     for name in KERNELS:
         # BLAS may round otherwise in another process.
         assert_allclose(one[name], two[name], rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("size", [20, 400, 2_000])
+def test_a_metric_does_not_depend_on_the_others(size):
+    rows = scores(5_000, decimals=12)
+    together = subsample_values(rows, KERNELS, size, 30, random_state=2)
+    for name, kernel in KERNELS.items():
+        alone = subsample_values(rows, {name: kernel}, size, 30, random_state=2)
+        assert_allclose(alone[name], together[name], atol=1e-12, err_msg=name)
