@@ -18,6 +18,7 @@ __all__ = [
     "audit",
     "calibration",
     "datasets",
+    "dominance",
     "exceptions",
     "metrics",
     "model_selection",

@@ -293,6 +293,30 @@ def encode_labels(
     return (y == pos_label).astype(np.uint8), pos_label
 
 
+def encode_two_classes(
+    y: NDArray, pos_label: Any, owner: str
+) -> tuple[NDArray, NDArray[np.uint8], Any]:
+    """Sorted labels, outcome (0/1) and positive label of an estimator's target.
+
+    The positive label is the greater one by default. The messages are those that
+    scikit-learn's common checks look for.
+    """
+    labels = unique_labels(y, "y")
+    if len(labels) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"multiclass: y holds {len(labels)} classes"
+        )
+    if len(labels) == 1:
+        raise ValueError(
+            f"{owner} needs two classes in y (in rows of positive weight); got only "
+            f"one class: {labels.tolist()[0]!r}"
+        )
+    wanted = labels.tolist()[1] if pos_label is None else pos_label
+    outcome, wanted = encode_labels(y, wanted, "y")
+    return labels, outcome, wanted
+
+
 def _same_type(a: Any, b: Any) -> bool:
     def is_text(value: Any) -> bool:
         return isinstance(value, (str, bytes))

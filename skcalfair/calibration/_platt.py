@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._log_odds import EPS, fit_platt, log_odds, sigmoid
-from .._validation import check_sample_weight, encode_labels, unique_labels
+from .._validation import check_sample_weight, encode_two_classes
 
 Floats = NDArray[np.float64]
 
@@ -245,20 +245,9 @@ class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _encode(self, y: NDArray) -> NDArray[np.uint8]:
         """Set `classes_` and `pos_label_`; code the positive class 1."""
-        labels = unique_labels(y, "y")
-        if len(labels) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"multiclass: y holds {len(labels)} classes"
-            )
-        if len(labels) == 1:
-            raise ValueError(
-                f"{type(self).__name__} needs two classes in y (in rows of positive "
-                f"weight); got only one class: {labels.tolist()[0]!r}"
-            )
-        self.classes_ = labels
-        wanted = labels.tolist()[1] if self.pos_label is None else self.pos_label
-        outcome, self.pos_label_ = encode_labels(y, wanted, "y")
+        self.classes_, outcome, self.pos_label_ = encode_two_classes(
+            y, self.pos_label, type(self).__name__
+        )
         return outcome
 
     def _find_probabilities(self, X: Floats) -> NDArray[np.bool_]:
