@@ -1,9 +1,9 @@
 """Do tests and intervals hold what they promise? By simulation, resumable.
 
 ``python benchmarks/validity.py tests`` prints the table kept in
-``doc/benchmarks/validity_tests.txt``, ``intervals`` that of the intervals, and ``runs``
-that of the tests over the runs of a study. A benchmark that was stopped goes on where it
-was: results are kept, block by block, in the folder.
+``doc/benchmarks/validity_tests.txt``, ``intervals`` that of the intervals, and
+``runs`` that of the tests over the runs of a study. A benchmark that was stopped goes on
+where it was: results are kept, block by block, in the folder.
 """
 
 import argparse

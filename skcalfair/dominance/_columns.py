@@ -90,12 +90,17 @@ def find_roles(
     return Roles(names, models, found)
 
 
+def _numeric(classes: NDArray) -> NDArray:
+    """The labels, where they are numbers."""
+    return classes if classes.dtype.kind in "fiub" else np.array([])
+
+
 def is_binary(values: Floats, classes: NDArray) -> bool:
     """Whether a column holds calls: 0 and 1, or the labels of y."""
     # Scores show in their first few rows; all rows of a million cost more.
     for rows in (values[:256], values):
         known = rows[~np.isnan(rows)]
-        numeric = classes if classes.dtype.kind in "fiub" else []
+        numeric = _numeric(classes)
         if not any(np.isin(known, codes).all() for codes in ([0.0, 1.0], numeric)):
             return False
     return True
@@ -172,7 +177,7 @@ def reader_calls(
         positive = values >= threshold
     else:
         known = values[~unread]
-        numeric = classes if classes.dtype.kind in "fiub" else np.array([])
+        numeric = _numeric(classes)
         if len(numeric) and np.isin(known, numeric).all():
             positive = values == pos_label
         elif np.isin(known, [0.0, 1.0]).all():
@@ -197,5 +202,3 @@ def whole_weights(sample_weight: Floats | None) -> tuple[Ints | None, float]:
         return sample_weight.astype(np.int64), 1.0
     unit = total / 2**_WEIGHT_BITS
     return np.rint(sample_weight / unit).astype(np.int64), unit
-
-

@@ -174,16 +174,16 @@ class DominanceTable(
     >>> from skcalfair.dominance import DominanceTable
     >>> study = pd.DataFrame(
     ...     {
-    ...         "model": [0.1, 0.2, 0.3, 0.35, 0.6, 0.4, 0.7, 0.8],
-    ...         "reader": [0, 0, 0, 0, 0, 1, 1, 0],
+    ...         "model": [0.1, 0.2, 0.3, 0.4, 0.7, 0.35, 0.45, 0.5, 0.6, 0.9],
+    ...         "reader": [0, 0, 0, 0, 0, 1, 1, 1, 1, 0],
     ...     }
     ... )
-    >>> truth = [0, 0, 0, 0, 0, 1, 1, 1]
+    >>> truth = [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
     >>> table = DominanceTable().fit(study, truth)
-    >>> table.table_[["cpg_from", "cpg_to", "owner"]].round(2)
-       cpg_from  cpg_to   owner
-    0      0.00    1.67   model
-    1      1.67     inf  reader
+    >>> table.table_[["cpg_from", "cpg_to", "owner", "threshold_from"]].round(2)
+       cpg_from  cpg_to   owner  threshold_from
+    0       0.0     0.5   model            0.35
+    1       0.5     inf  reader             NaN
     >>> table.at(prevalence=0.1, cost_ratio=1.0).winners
     ('reader',)
     """
@@ -344,10 +344,10 @@ class DominanceTable(
             check_prevalence(prevalence)
         if not isinstance(points, OperatingPoints):
             points = OperatingPoints.from_frame(points)
-        table = cls(
-            prevalence=prevalence, cost_ratio=cost_ratio, convention=convention
+        table = cls(prevalence=prevalence, cost_ratio=cost_ratio, convention=convention)
+        table._kinds = dict(
+            zip(points.name.tolist(), points.kind.tolist(), strict=True)
         )
-        table._kinds = dict(zip(points.name.tolist(), points.kind.tolist(), strict=True))
         table._set_points(points)
         return table
 
@@ -526,7 +526,10 @@ class DominanceTable(
             )
         ratio = self.cost_ratio if cost_ratio is None else cost_ratio
         return decide(
-            self._hull, self._kinds, check_prevalence(prevalence), check_cost_ratio(ratio)
+            self._hull,
+            self._kinds,
+            check_prevalence(prevalence),
+            check_cost_ratio(ratio),
         )
 
     def predict(self, X: Any) -> NDArray:
@@ -608,7 +611,7 @@ class DominanceTable(
         Returns
         -------
         FixedThresholdClassifier
-            scikit-learn's classifier with that threshold, not fitted.
+            The classifier of scikit-learn with that threshold, not fitted.
 
         Raises
         ------

@@ -89,9 +89,7 @@ def roc_vertices(x: Sequence[int], y: Sequence[int]) -> list[int]:
     return [staircase[i] for i in chain]
 
 
-def on_hull(
-    x: Sequence[int], y: Sequence[int], vertices: Sequence[int]
-) -> list[bool]:
+def on_hull(x: Sequence[int], y: Sequence[int], vertices: Sequence[int]) -> list[bool]:
     """Whether each point is a vertex or lies between two."""
     vx = [x[v] for v in vertices]
     vy = [y[v] for v in vertices]

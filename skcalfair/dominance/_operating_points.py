@@ -38,8 +38,7 @@ class OperatingPoints:
         True positives of so many positives, false positives of so many negatives, in
         multiples of `unit`.
     unit : float, default=1.0
-        Weight of one count. It differs from 1 for fractional weights, which are
-        rounded to multiples of it, and for rates.
+        Weight of one count; it differs from 1 for fractional weights.
     has_counts : bool, default=True
         False where only rates are known: then nothing can be said of uncertainty.
     unread : dict of str to int, optional
@@ -86,6 +85,11 @@ class OperatingPoints:
         return list(dict.fromkeys(self.name.tolist()))
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """Kind of each name, in order of appearance."""
+        return dict(zip(self.name.tolist(), self.kind.tolist(), strict=True))
+
+    @property
     def sensitivity(self) -> Floats:
         """True positive rate, of shape (n_points,), in [0, 1]."""
         return self.tp / self.positives
@@ -102,13 +106,22 @@ class OperatingPoints:
 
     def to_frame(self) -> pd.DataFrame:
         """
-        Points as a table.
+        List the points as a table.
 
         Returns
         -------
         DataFrame
             Columns ``name``, ``kind``, ``threshold``, ``TP``, ``FN``, ``FP``, ``TN``
             (NaN where only rates are known), ``sensitivity`` and ``specificity``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skcalfair.dominance import OperatingPoints
+        >>> rates = pd.DataFrame({"sensitivity": [0.8], "specificity": [0.7]}, ["A"])
+        >>> OperatingPoints.from_frame(rates).to_frame()[["name", "kind", "TP"]]
+          name    kind  TP
+        0    A  reader NaN
         """
         counts = {
             "TP": self.tp,
@@ -184,10 +197,10 @@ class OperatingPoints:
 def concatenate(parts: Sequence[OperatingPoints]) -> OperatingPoints:
     """One set of points of several, which share their unit."""
     columns = ("name", "kind", "threshold", "tp", "positives", "fp", "negatives")
-    joined = {c: np.concatenate([getattr(part, c) for part in parts]) for c in columns}
-    unread: dict[str, int] = {}
-    for part in parts:
-        unread |= part.unread
+    joined: dict[str, Any] = {
+        c: np.concatenate([getattr(part, c) for part in parts]) for c in columns
+    }
+    unread = {name: n for part in parts for name, n in part.unread.items()}
     return OperatingPoints(**joined, unit=parts[0].unit, unread=unread)
 
 
@@ -205,9 +218,9 @@ def _as_table(frame: Any) -> pd.DataFrame:
         try:
             table = pd.DataFrame(frame)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"points must be a table with named columns; {error}") from (
-                error
-            )
+            raise ValueError(
+                f"points must be a table with named columns; {error}"
+            ) from (error)
     table = table.rename(columns=lambda c: str(c).strip().lower())
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
@@ -238,9 +251,7 @@ def _kinds(table: pd.DataFrame, names: NDArray[np.object_]) -> NDArray[np.object
     kinds = np.array([str(kind).lower() for kind in table["kind"]], dtype=object)
     for name, kind in zip(names, kinds, strict=True):
         if kind not in ("model", "reader"):
-            raise ValueError(
-                f"kind must be 'model' or 'reader'; {name!r} has {kind!r}"
-            )
+            raise ValueError(f"kind must be 'model' or 'reader'; {name!r} has {kind!r}")
     return kinds
 
 
