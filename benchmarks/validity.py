@@ -2,8 +2,8 @@
 
 ``python benchmarks/validity.py tests`` prints the table kept in
 ``doc/benchmarks/validity_tests.txt``, ``intervals`` that of the intervals, and
-``runs`` that of the tests over the runs of a study. A benchmark that was stopped goes on
-where it was: results are kept, block by block, in the folder.
+``runs`` that of the tests over the runs of a study. A benchmark that was stopped goes
+on where it was: results are kept, block by block, in the folder.
 """
 
 import argparse

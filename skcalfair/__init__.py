@@ -18,6 +18,7 @@ __all__ = [
     "audit",
     "calibration",
     "datasets",
+    "displays",
     "dominance",
     "exceptions",
     "metrics",
