@@ -20,8 +20,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._random import RANDOM_STATE_CONSTRAINT, RandomStateLike
+from .._random import RANDOM_STATE_CONSTRAINT, RandomStateLike, child_seeds
 from .._validation import check_sample_weight, encode_clusters, encode_two_classes
+from ._bootstrap import bootstrap_study
+from ._breakpoints import (
+    breakpoint_frame,
+    breakpoints,
+    fieller_from_cases,
+    fieller_from_points,
+    vertex_calls,
+)
 from ._cases import Cases
 from ._columns import (
     check_scores,
@@ -32,6 +40,7 @@ from ._columns import (
     whole_weights,
 )
 from ._costs import check_cost_ratio, check_prevalence, gradient
+from ._cross_fit import cross_fit
 from ._decision import OptimalDecision, decide
 from ._operating_points import OperatingPoints
 from ._pooled import ALWAYS, TRIVIAL, PooledHull
@@ -273,6 +282,7 @@ class DominanceTable(
         )
         self._set_points(cases.operating_points())
         self._set_decision(cases)
+        self._set_uncertainty(cases)
         return self
 
     @classmethod
@@ -345,10 +355,11 @@ class DominanceTable(
         if not isinstance(points, OperatingPoints):
             points = OperatingPoints.from_frame(points)
         table = cls(prevalence=prevalence, cost_ratio=cost_ratio, convention=convention)
-        table._kinds = dict(
-            zip(points.name.tolist(), points.kind.tolist(), strict=True)
-        )
+        table._kinds = points.kinds
         table._set_points(points)
+        changes = breakpoints(table._hull)
+        sets = [fieller_from_points(points, change) for change in changes]
+        table.breakpoints_ = breakpoint_frame(changes, sets, None)
         return table
 
     def _check_cases(
@@ -400,6 +411,34 @@ class DominanceTable(
         self.hull_ = hull_frame(self._hull)
         self.table_ = self.table()
         self.dominated_ = self.dominated()
+
+    def _set_uncertainty(self, cases: Cases) -> None:
+        """Intervals, support and cross-fitted costs."""
+        changes = breakpoints(self._hull)
+        decisions = [
+            (
+                vertex_calls(cases, self.operating_points_, change.lower),
+                vertex_calls(cases, self.operating_points_, change.upper),
+            )
+            for change in changes
+        ]
+        sets = [fieller_from_cases(cases, calls) for calls in decisions]
+        seeds = child_seeds(self.random_state, 2)
+        gradients = None
+        if self.n_bootstrap:
+            result = bootstrap_study(
+                cases,
+                decisions,
+                self.n_bootstrap,
+                resample_readers=self.resample_readers,
+                random_state=np.random.default_rng(seeds[0]),
+                n_jobs=self.n_jobs,
+            )
+            self.support_, self.dominance_support_ = result.support, result.dominance
+            gradients = result.gradients
+        self.breakpoints_ = breakpoint_frame(changes, sets, gradients)
+        if self.cross_fit:
+            self.cross_fit_ = cross_fit(cases, np.random.default_rng(seeds[1]))
 
     def _set_decision(self, cases: Cases) -> None:
         """What `predict` and `transform` do at the chosen prevalence and costs."""

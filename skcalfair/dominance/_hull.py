@@ -105,3 +105,26 @@ def _is_on(px: int, py: int, vx: list[int], vy: list[int]) -> bool:
         return vx[right] == px and vy[right] == py
     rise = (vy[right] - vy[right - 1]) * (px - vx[right - 1])
     return (py - vy[right - 1]) * (vx[right] - vx[right - 1]) == rise
+
+
+def segment_hulls(
+    x: NDArray, y: NDArray, segment: NDArray[np.intp], *, tolerance: float = 1e-9
+) -> NDArray[np.intp]:
+    """Positions of the hull vertices of many curves at once, one after another.
+
+    `segment` numbers the curves; in each, x and y do not decrease. Rates are floats
+    here: turns weaker than the tolerance, relative to their two products, count as
+    straight.
+    """
+    kept = np.arange(len(x))
+    while True:
+        dx, dy, of = np.diff(x[kept]), np.diff(y[kept]), segment[kept]
+        left, right = dy[:-1] * dx[1:], dy[1:] * dx[:-1]
+        convex = np.ones(len(kept), dtype=bool)
+        convex[1:-1] = left - right > tolerance * (left + right)
+        ends = of[1:] != of[:-1]
+        convex[:-1] |= ends
+        convex[1:] |= ends
+        if convex.all():
+            return kept
+        kept = kept[convex]
