@@ -13,7 +13,7 @@ from .._validation import as_1d, as_floats, unique_labels
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# How finely fractional weights are told apart, as a share of their sum.
+# Binary digits of fractional weights, from that of their sum on.
 _WEIGHT_BITS = 52
 
 
@@ -194,11 +194,20 @@ def reader_calls(
 
 
 def whole_weights(sample_weight: Floats | None) -> tuple[Ints | None, float]:
-    """Weights as whole multiples of a unit, so that their sums are exact."""
+    """Weights as whole multiples of a unit, so that their sums are exact.
+
+    Multiples of the smallest weight (numbers of rows divided by something) keep their
+    ties; other weights are cut after the last of so many binary digits.
+    """
     if sample_weight is None:
         return None, 1.0
-    total = float(sample_weight.sum())
-    if (sample_weight == np.floor(sample_weight)).all() and total < 2**_WEIGHT_BITS:
-        return sample_weight.astype(np.int64), 1.0
-    unit = total / 2**_WEIGHT_BITS
+    if (sample_weight == np.floor(sample_weight)).all():
+        unit = 1.0
+    else:
+        unit = float(sample_weight.min())
+        ratios = sample_weight / unit
+        if np.abs(ratios - np.rint(ratios)).max() > 1e-12 * ratios.max():
+            unit = 0.0
+    finest = 2.0 ** (np.ceil(np.log2(sample_weight.sum())) - _WEIGHT_BITS)
+    unit = max(unit, finest)
     return np.rint(sample_weight / unit).astype(np.int64), unit

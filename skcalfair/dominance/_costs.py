@@ -36,7 +36,13 @@ def check_cost_ratio(cost_ratio: float) -> float:
 
 def gradient(prevalence: float, cost_ratio: float) -> float:
     """Cost-prevalence gradient: negatives per positive times the cost ratio."""
-    return (1.0 - prevalence) / prevalence * cost_ratio
+    m = (1.0 - prevalence) / prevalence * cost_ratio
+    if not 0.0 < m < np.inf:
+        raise ValueError(
+            f"prevalence {prevalence!r} and cost_ratio {cost_ratio!r} are too extreme "
+            f"together: their gradient is {m!r}"
+        )
+    return m
 
 
 def cost_ratio_at(cpg: ArrayLike, prevalence: float, convention: str) -> Floats:

@@ -19,28 +19,41 @@ N_DIVISIONS = 50
 def cross_fit(cases: Cases, random_state: RandomStateLike) -> pd.DataFrame:
     """Cost of the best choice on its own cases, and on cases that did not choose it."""
     study = Study(cases)
-    halves = draw_halves(cases, N_DIVISIONS, generator(random_state))
-    halves = np.concatenate([halves, ~halves])
-    trivial = np.arange(len(study.names) - 2, len(study.names))
-    models = np.arange(study.n_models)
-    readers = np.arange(study.n_models, study.n_models + study.n_readers)
+    halves = _usable_halves(cases, generator(random_state))
+    everything = np.ones((1, len(cases)), dtype=bool)
+    strategies = [len(study.names) - 2, len(study.names) - 1]
+    models = list(range(study.n_models))
+    readers = list(range(study.n_models, study.n_models + study.n_readers))
+    choices = {"": models + readers, "model_": models, "reader_": readers}
     columns: dict[str, Floats] = {"cpg": GRID}
-    choices = {"": np.concatenate([models, readers]), "model_": models}
-    choices["reader_"] = readers
     for prefix, names in choices.items():
-        among = np.concatenate([names, trivial])
-        everything = np.ones((1, len(cases)), dtype=np.uint8)
-        full = replicate_hulls(study, everything, names=among)
-        columns[f"{prefix}in_sample"] = _judged(study, full, everything)
-        chosen = [
-            _judged(study, replicate_hulls(study, half, names=among), ~half)
-            for half in (halves[i : i + 1] for i in range(len(halves)))
-        ]
-        columns[f"{prefix}cross_fitted"] = np.nanmean(chosen, axis=0)
-        if not len(names):
-            columns[f"{prefix}in_sample"][:] = np.nan
-            columns[f"{prefix}cross_fitted"][:] = np.nan
+        among = np.array(names + strategies)
+        in_sample, crossed = np.full((2, len(GRID)), np.nan)
+        if names:
+            in_sample = _judged(study, everything, everything, among)[0]
+        if names and len(halves):
+            crossed = _mean_of_known(_judged(study, halves, ~halves, among))
+        columns[f"{prefix}in_sample"] = in_sample
+        columns[f"{prefix}cross_fitted"] = crossed
     return pd.DataFrame(columns)
+
+
+def _usable_halves(cases: Cases, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Both halves of each division; one of one class neither chooses nor judges."""
+    halves = draw_halves(cases, N_DIVISIONS, rng)
+    y = cases.is_positive
+    usable = np.ones(len(halves), dtype=bool)
+    for members in (halves[:, y], halves[:, ~y]):
+        usable &= members.any(axis=1) & ~members.all(axis=1)
+    return np.concatenate([halves[usable], ~halves[usable]])
+
+
+def _mean_of_known(costs: Floats) -> Floats:
+    """Mean over halves; a reader may have read no case of a class in some."""
+    known = ~np.isnan(costs)
+    total = np.where(known, costs, 0.0).sum(axis=0)
+    counts = known.sum(axis=0)
+    return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
 
 
 def draw_halves(cases: Cases, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -59,17 +72,30 @@ def draw_halves(cases: Cases, n: int, rng: np.random.Generator) -> NDArray[np.bo
     return halves
 
 
-def _judged(study: Study, hulls: ReplicateHulls, counts: NDArray) -> Floats:
-    """Cost, in cases with these counts, of what is best in those of the hull."""
-    places = hulls.best_places(GRID)[0]
-    positive, negative = study.weigh(counts)
-    rates: dict[int, tuple[float, float]] = {}
-    for place in np.unique(places):
-        i = int(np.searchsorted(hulls.place, place))
-        rates[int(place)] = _rates(study, hulls, i, positive, negative)
-    tpr = np.array([rates[int(place)][0] for place in places])
-    fpr = np.array([rates[int(place)][1] for place in places])
-    return normalized_expected_cost(tpr, fpr, GRID)
+def _judged(
+    study: Study,
+    choosing: NDArray[np.bool_],
+    judging: NDArray[np.bool_],
+    among: NDArray[np.intp],
+) -> Floats:
+    """Cost in some cases of what is best in others, shape (n_studies, n_gradients)."""
+    size = study.block_size()
+    blocks = []
+    for start in range(0, len(choosing), size):
+        block = slice(start, start + size)
+        hulls = replicate_hulls(study, choosing[block], names=among)
+        positive, negative = study.weigh(judging[block])
+        places = hulls.best_places(GRID)
+        rates = np.empty((2, *places.shape))
+        for i, row in enumerate(places):
+            distinct, inverse = np.unique(row, return_inverse=True)
+            found = [
+                _rates(study, hulls, first, positive[i : i + 1], negative[i : i + 1])
+                for first in np.searchsorted(hulls.place, distinct)
+            ]
+            rates[:, i] = np.array(found).T[:, inverse]
+        blocks.append(normalized_expected_cost(rates[0], rates[1], GRID))
+    return np.concatenate(blocks)
 
 
 def _rates(

@@ -43,7 +43,7 @@ from ._costs import check_cost_ratio, check_prevalence, gradient
 from ._cross_fit import cross_fit
 from ._decision import OptimalDecision, decide
 from ._operating_points import OperatingPoints
-from ._pooled import ALWAYS, TRIVIAL, PooledHull
+from ._pooled import ALWAYS, TRIVIAL, PooledHull, check_names
 from ._table import CONVENTIONS, dominated_frame, hull_frame, table_frame
 
 Floats = NDArray[np.float64]
@@ -354,6 +354,7 @@ class DominanceTable(
             check_prevalence(prevalence)
         if not isinstance(points, OperatingPoints):
             points = OperatingPoints.from_frame(points)
+        check_names(points.names)
         table = cls(prevalence=prevalence, cost_ratio=cost_ratio, convention=convention)
         table._kinds = points.kinds
         table._set_points(points)
@@ -366,8 +367,7 @@ class DominanceTable(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, clusters: Any
     ) -> Cases:
         """Validate everything once; cases of zero weight are gone afterwards."""
-        is_frame = hasattr(X, "columns")
-        if is_frame and y is not None:
+        if hasattr(X, "columns") and y is not None:
             X = encode_text_calls(X, *text_labels(y, self.pos_label))
         X, y = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite=False, order="F"
@@ -383,7 +383,8 @@ class DominanceTable(
             y, self.pos_label, type(self).__name__
         )
         names = self._column_names()
-        self._roles = find_roles(X, names, self.readers, self.classes_, is_frame)
+        named = hasattr(self, "feature_names_in_")
+        self._roles = find_roles(X, names, self.readers, self.classes_, named)
         whole, unit = whole_weights(weights)
         scores, calls = self._split(X)
         return Cases(outcome == 1, scores, calls, self._roles, whole, unit, codes)
@@ -392,6 +393,7 @@ class DominanceTable(
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             return [f"x{j}" for j in range(self.n_features_in_)]
+        check_names(names)
         return [str(name) for name in names]
 
     def _split(self, X: Floats) -> tuple[list[Floats], list[Floats]]:

@@ -51,8 +51,7 @@ class OperatingPoints:
     Notes
     -----
     Counts are whole numbers so that ties and convexity are decided exactly. Fractional
-    weights are rounded to multiples of a ``2**-52`` of their sum, published rates to 12
-    decimals.
+    weights keep 52 binary digits of their sum, published rates 12 decimals.
 
     Examples
     --------
@@ -252,6 +251,10 @@ def _kinds(table: pd.DataFrame, names: NDArray[np.object_]) -> NDArray[np.object
     for name, kind in zip(names, kinds, strict=True):
         if kind not in ("model", "reader"):
             raise ValueError(f"kind must be 'model' or 'reader'; {name!r} has {kind!r}")
+    of_name = dict(zip(names, kinds, strict=True))
+    for name, kind in zip(names, kinds, strict=True):
+        if kind != of_name[name]:
+            raise ValueError(f"kind of {name!r} must be the same in all its rows")
     return kinds
 
 

@@ -1,5 +1,6 @@
 """The pooled hull: which point is best at which gradient, and who owns it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +19,16 @@ NEVER, ALWAYS = "never positive", "always positive"
 TRIVIAL = (ALWAYS, NEVER)
 # Costs this close are equal: gradients come as floats.
 _TIE = 1e-12
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse a model or reader that is called like a trivial strategy."""
+    for name in names:
+        if name in TRIVIAL:
+            raise ValueError(
+                f"{name!r} is the name of a trivial strategy, which every table has; "
+                "rename the model or reader"
+            )
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def _threshold(hull: PooledHull, vertex: Vertex) -> float:
 def _add_prevalence(
     frame: pd.DataFrame, rows: list[Row], prevalence: float, convention: str
 ) -> None:
-    mark = f"@{prevalence:g}"
+    mark = f"@{prevalence!r}"
     for side in ("from", "to"):
         frame[f"cost_ratio_{side}{mark}"] = cost_ratio_at(
             frame[f"cpg_{side}"].to_numpy(), prevalence, convention
