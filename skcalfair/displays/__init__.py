@@ -4,4 +4,7 @@ A display stores numbers when it is made; ``frame()`` returns them and ``plot()`
 them. Only drawing needs matplotlib (the extra ``plot``).
 """
 
-__all__: list[str] = []
+from ._dominance import DominanceDisplay
+from ._roc_readers import RocReadersDisplay
+
+__all__ = ["DominanceDisplay", "RocReadersDisplay"]
