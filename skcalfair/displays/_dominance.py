@@ -395,7 +395,9 @@ def _breakpoints(table: Any, segments: pd.DataFrame, interval: str) -> pd.DataFr
 def _write_name(ax: Any, name: str, left: float, right: float) -> bool:
     """Write a name into a bar, on several lines if need be; say whether it fitted."""
     (start, _), (end, _) = ax.transData.transform([(left, 0.5), (right, 0.5)])
-    for written in dict.fromkeys([name, name.replace(" ", "\n")]):
+    by_owner = name.replace(" = ", " =\n")
+    by_word = name.replace(" ", "\n").replace("\n=\n", " =\n")
+    for written in dict.fromkeys([name, by_owner, by_word]):
         text = ax.text(
             np.sqrt(left * right),
             0.5,

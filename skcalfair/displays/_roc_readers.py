@@ -217,7 +217,9 @@ class RocReadersDisplay:
         columns += ["prevalence", "cost_ratio", "cpg"]
         return pd.DataFrame(rows, columns=columns)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(
+        self, ax: Any = None, *, max_fpr: float = 1.0, min_tpr: float = 0.0
+    ) -> Self:
         """
         Draw curves, points, hull and iso-cost lines.
 
@@ -225,14 +227,29 @@ class RocReadersDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on. By default a new figure is made. The legend is beside it.
+        max_fpr : float, default=1.0
+            False positive rate, in (0, 1], up to which to draw: where all readers have
+            few false positives, only the corner tells them apart.
+        min_tpr : float, default=0.0
+            True positive rate, in [0, 1), from which to draw.
 
         Returns
         -------
         RocReadersDisplay
             The display itself.
+
+        Raises
+        ------
+        ValueError
+            If a rate is out of its range.
         """
+        if not 0.0 < max_fpr <= 1.0:
+            raise ValueError(f"max_fpr must lie in (0, 1]; got {max_fpr!r}")
+        if not 0.0 <= min_tpr < 1.0:
+            raise ValueError(f"min_tpr must lie in [0, 1); got {min_tpr!r}")
         self.ax_ = new_axes(ax, figsize=(9.0, 5.2))
         self.figure_ = self.ax_.figure
+        self._set_plane(max_fpr, min_tpr)
         # From the low gradients on, as along the strip of DominanceDisplay.
         owners = self.hull["owner"].to_numpy()[::-1]
         styles = OwnerStyles(
@@ -244,7 +261,6 @@ class RocReadersDisplay:
         self._draw_curves(styles, entries)
         labels = self._draw_readers(styles, entries)
         self._draw_chosen(entries)
-        self._finish()
         self._draw_legend({labels.get(k, k): v for k, v in entries.items()}, ax is None)
         return self
 
@@ -295,6 +311,7 @@ class RocReadersDisplay:
         places = self.readers.groupby(["fpr", "tpr"], sort=False)
         others = [name for name in self.readers["name"] if name not in owner_of]
         is_few = len(places) <= _MOST_NAMED
+        widest, lowest = self.ax_.get_xlim()[1], self.ax_.get_ylim()[0]
         labels = {}
         for (fpr, tpr), group in places:
             names = " = ".join(group["name"])
@@ -306,7 +323,9 @@ class RocReadersDisplay:
             else:
                 key = f"{len(others)} other readers"
                 style = {"markersize": 6, "color": "0.5", "marker": ".", "zorder": 4}
-            point = self.ax_.plot(fpr, tpr, linestyle="none", clip_on=False, **style)
+            # A marker on the frame is drawn whole, one beyond it not at all.
+            style["clip_on"] = fpr > widest or tpr < lowest
+            point = self.ax_.plot(fpr, tpr, linestyle="none", **style)
             entries.setdefault(key, [])
             entries[key] += (
                 [] if key.endswith("other readers") and entries[key] else point
@@ -354,11 +373,12 @@ class RocReadersDisplay:
                 zorder=3,
             )
 
-    def _finish(self) -> None:
+    def _set_plane(self, max_fpr: float, min_tpr: float) -> None:
+        width, height = max_fpr, 1.0 - min_tpr
         self.ax_.set(
-            xlim=(-0.01, 1.01),
-            ylim=(-0.01, 1.01),
-            aspect="equal",
+            xlim=(-0.01 * width, max_fpr + 0.01 * width),
+            ylim=(min_tpr - 0.01 * height, 1.0 + 0.01 * height),
+            aspect=width / height,
             xlabel="false positive rate (1 - specificity)",
             ylabel="true positive rate (sensitivity)",
         )
