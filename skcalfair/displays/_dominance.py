@@ -19,6 +19,8 @@ from ._style import LINESTYLES, despine, grid_of_axes
 # More curves than this cannot be told apart; the others are drawn thin and grey.
 _MOST_CURVES = 8
 _LANE = 0.16  # height of the lane of one interval, in heights of the strip
+_LANE_HEIGHT = 0.12  # inches that a figure grows for each lane
+_LEGEND_ROW = 0.18  # inches
 _X_LABEL = "cost-prevalence gradient (CPG)"
 _INTERVALS = ("fieller", "percentile")
 
@@ -216,7 +218,10 @@ class DominanceDisplay:
         self.figure_ = self.ax_.figure
         bars = self._draw_strip(axis, styles)
         if intervals:
-            self._draw_intervals(axis)
+            n_lanes = self._draw_intervals(axis)
+            if ax is None:
+                height = self.figure_.get_figheight()
+                self.figure_.set_figheight(height + _LANE_HEIGHT * n_lanes)
         lines = self._draw_chosen(self.ax_, axis)
         if self.support_ax_ is not None:
             self._draw_support(axis, styles)
@@ -244,10 +249,10 @@ class DominanceDisplay:
         if ax is not None and np.size(ax) == 1:
             return np.ravel(np.asarray(ax, dtype=object))[0], None
         if self.support is None:
-            size = (8.5, 2.1 + 0.35 * (self.prevalence is not None))
+            size = (8.5, 1.9 + 0.35 * (self.prevalence is not None))
             return grid_of_axes(ax, 1, 1, panel_size=size)[0, 0], None
         axes = grid_of_axes(
-            ax, 2, 1, panel_size=(8.5, 2.7), gridspec_kw={"height_ratios": [1, 1.8]}
+            ax, 2, 1, panel_size=(8.5, 2.6), gridspec_kw={"height_ratios": [1, 1.8]}
         )
         return axes[0, 0], axes[1, 0]
 
@@ -290,9 +295,10 @@ class DominanceDisplay:
             f"{100 * self.prevalence:.3g} %"
         )
 
-    def _draw_intervals(self, axis: GradientAxis) -> None:
+    def _draw_intervals(self, axis: GradientAxis) -> int:
+        """Intervals in as many lanes as they need; returned is how many."""
         if self.breakpoints is None:
-            return
+            return 0
         known = self.breakpoints.dropna(subset=["low", "high"])
         lanes: list[float] = []
         for row in known.sort_values("cpg").itertuples():
@@ -310,6 +316,7 @@ class DominanceDisplay:
                 _draw_interval(self.ax_, axis, y, low, high)
             self.ax_.plot(axis.place(row.cpg), y, "o", color="0.1", markersize=3.5)
         self.ax_.set_ylim(-_LANE * (len(lanes) + 0.3 * bool(lanes)), 1)
+        return len(lanes)
 
     def _draw_chosen(self, ax: Any, axis: GradientAxis) -> list[Any]:
         """Vertical lines; returned for the legend."""
@@ -358,14 +365,19 @@ class DominanceDisplay:
         )
 
     def _draw_legend(self, handles: list[Any], is_own: bool) -> None:
+        n_columns = 2 if len(handles) < 5 else 3
         place: dict[str, Any] = {"loc": "outside lower center"}
-        if not is_own:
+        if is_own:
+            n_rows = -(-len(handles) // n_columns)
+            height = self.figure_.get_figheight()
+            self.figure_.set_figheight(height + _LEGEND_ROW * n_rows)
+        else:
             # Below ticks and label, whatever the height of the axes.
             place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
             place["borderaxespad"] = 4.5
         (self.figure_ if is_own else self.ax_).legend(
             handles=handles,
-            ncols=2 if len(handles) < 5 else 3,
+            ncols=n_columns,
             frameon=False,
             fontsize="small",
             handlelength=3,

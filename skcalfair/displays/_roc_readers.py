@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 # More names than this make a legend that nobody reads.
 _MOST_NAMED = 10
 _MOST_POINTS = 2000
+_LEGEND_ROW = 0.19  # inches
 _CURVE_COLUMNS = ["name", "fpr", "tpr", "threshold"]
 # Dashes of a broad line are long; on a short edge they must still be told apart.
 _SHORT_DASHES: dict[Any, Any] = {
@@ -382,6 +383,7 @@ class RocReadersDisplay:
             xlabel="false positive rate (1 - specificity)",
             ylabel="true positive rate (sensitivity)",
         )
+        self.ax_.locator_params(nbins=6)
         despine(self.ax_)
 
     def _draw_legend(self, entries: dict[str, list[Any]], is_own: bool) -> None:
@@ -393,6 +395,9 @@ class RocReadersDisplay:
         place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
         if is_own:
             place = {"loc": "outside right center"}
+            n_rows = len(entries) + title.count("\n") + 2
+            height = max(self.figure_.get_figheight(), _LEGEND_ROW * n_rows)
+            self.figure_.set_figheight(height)
         drawn = {label: tuple(handles) for label, handles in entries.items() if handles}
         (self.figure_ if is_own else self.ax_).legend(
             list(drawn.values()),
