@@ -526,7 +526,7 @@ def test_reader_on_a_models_vertex_shares_its_entry():
     y = np.repeat([0, 1], 10)
     score = np.linspace(0, 1, 20)
     score[[9, 10]] = score[[10, 9]]
-    X = pd.DataFrame({"model": score, "reader": (score >= score[9]).astype(int)})
+    X = pd.DataFrame({"model": score, "reader": (score >= score[10]).astype(int)})
     table = DominanceTable().fit(X, y)
     assert "model = reader" in table.hull_["owner"].to_numpy()
     labels = legend_labels(RocReadersDisplay.from_table(table, X, y).plot().figure_)
