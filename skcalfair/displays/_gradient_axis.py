@@ -11,9 +11,8 @@ from .._optional import import_optional
 
 Floats = NDArray[np.float64]
 
-# Share of the axis that each end cap takes, and room between two tick labels.
-_CAP = 0.07
-_LABEL_GAP = 0.055
+_CAP = 0.07  # share of the axis that each end cap takes
+_CHARACTER = 0.085  # width of a character of a tick label, in inches
 _INFINITY = "\N{INFINITY}"
 
 
@@ -78,13 +77,18 @@ class GradientAxis:
     def set_ticks(self, axis: Any, values: Floats, labels: Iterable[str]) -> None:
         """Ticks at gradients, and at both ends; labels only where they have room."""
         left, right = self.ends
-        shown: list[float] = [0.0, 1.0]
+        width = axis.axes.get_position().width * axis.figure.get_figwidth()
+        character = _CHARACTER / width
+        shown = [(0.0, 1), (1.0, 1)]  # place and length of the labels there are
         kept = []
         for place, label in zip(self.share(values), labels, strict=True):
-            has_room = all(abs(place - other) >= _LABEL_GAP for other in shown)
+            has_room = all(
+                abs(place - other) > character * (1.0 + (len(label) + length) / 2)
+                for other, length in shown
+            )
             kept.append(label if has_room else "")
             if has_room:
-                shown.append(float(place))
+                shown.append((float(place), len(label)))
         # Fixed ones: a log axis makes up others as soon as it is drawn.
         ticker = import_optional("matplotlib.ticker", extra="plot")
         axis.set_major_locator(ticker.FixedLocator([left, *values, right]))

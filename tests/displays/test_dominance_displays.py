@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -586,7 +587,8 @@ def test_roc_display_refuses_what_it_cannot_show(published):
 # Both
 
 
-def fitted_cases():
+@cache
+def studies():
     X, y = reader_study(n_readers=43, n_models=3)
     X.loc[::7, "reader 5"] = np.nan
     constant = X[["model 1", "reader 1"]].assign(flat=0.5)
@@ -604,9 +606,9 @@ def fitted_cases():
     }
 
 
-@pytest.mark.parametrize("case", list(fitted_cases()))
+@pytest.mark.parametrize("case", list(studies()))
 def test_every_kind_of_study_is_drawn(case):
-    table, X, y = fitted_cases()[case]
+    table, X, y = studies()[case]
     table.fit(X, y)
     strip = DominanceDisplay.from_table(table, prevalence=0.1, points=[(0.1, 0.5)])
     strip.plot()
@@ -629,7 +631,7 @@ def test_every_kind_of_study_is_drawn(case):
 
 
 def test_43_readers_have_few_entries():
-    table, X, y = fitted_cases()["43 readers"]
+    table, X, y = studies()["43 readers"]
     labels = legend_labels(
         RocReadersDisplay.from_table(table.fit(X, y), X, y).plot().figure_
     )
