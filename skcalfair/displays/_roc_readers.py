@@ -466,20 +466,21 @@ def _full_curves(table: Any, X: Any, y: NDArray, sample_weight: Any) -> pd.DataF
 
 
 def _column(table: Any, X: Any, name: str) -> NDArray:
-    if not hasattr(X, "columns"):
-        names = getattr(table, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(table.n_features_in_)]
-        values = np.asarray(X)
-        if values.ndim != 2 or values.shape[1] != len(names):
-            raise ValueError(
-                f"X must have the {len(names)} columns that the table was fitted to; "
-                f"got shape {values.shape}"
-            )
-        return values[:, list(names).index(name)]
-    if name not in X.columns:
-        raise ValueError(f"X lacks the column of the model {name!r}")
-    return np.asarray(X[name].to_numpy(), dtype=np.float64)
+    """Scores of a model, by name where the table knows names, or else by position."""
+    names = getattr(table, "feature_names_in_", None)
+    if names is not None and hasattr(X, "columns"):
+        if name not in X.columns:
+            raise ValueError(f"X lacks the column of the model {name!r}")
+        return np.asarray(X[name].to_numpy(), dtype=np.float64)
+    if names is None:
+        names = [f"x{j}" for j in range(table.n_features_in_)]
+    values = np.asarray(X)
+    if values.ndim != 2 or values.shape[1] != len(names):
+        raise ValueError(
+            f"X must have the {len(names)} columns that the table was fitted to; got "
+            f"shape {values.shape}"
+        )
+    return np.asarray(values[:, list(names).index(name)], dtype=np.float64)
 
 
 def _own_hulls(table: Any) -> pd.DataFrame:

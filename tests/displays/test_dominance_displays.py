@@ -373,6 +373,9 @@ def test_columns_of_an_array_are_found_by_position():
     display = RocReadersDisplay.from_table(table, X.to_numpy(), y)
     assert set(display.curves["name"]) == {"x0"}
     np.testing.assert_array_equal(display.curves["fpr"], roc_curve(y, X["model 1"])[0])
+    numbered = X.set_axis(range(6), axis="columns")
+    again = RocReadersDisplay.from_table(table, numbered, y)
+    pd.testing.assert_frame_equal(again.curves, display.curves)
     with pytest.raises(ValueError, match=r"the 6 columns .* got shape \(500, 5\)"):
         RocReadersDisplay.from_table(table, X.to_numpy()[:, 1:], y)
 
