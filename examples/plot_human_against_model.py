@@ -27,7 +27,7 @@ table = DominanceTable().fit(study, ill)
 table.table_[["cpg_from", "cpg_to", "owner", "sensitivity_from", "specificity_from"]]
 
 # %%
-# **What to see.** The readers lie on or above the curve of the model, and own most of
+# **What to see.** The readers lie above the curve of the model, and own most of
 # the hull. The cross, the mean of their rates, lies under the curve: judged by it, the
 # model would seem to be better than the readers.
 

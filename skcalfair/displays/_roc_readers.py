@@ -4,8 +4,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from sklearn.metrics import roc_curve
 
 from ._owners import (
     OwnerStyles,
@@ -13,15 +11,18 @@ from ._owners import (
     chosen_points,
     describe_pair,
 )
+from ._roc_points import (
+    COUNT_COLUMNS,
+    CURVE_COLUMNS,
+    full_curves,
+    own_hulls,
+    reader_points,
+)
 from ._style import LINESTYLES, REFERENCE, despine, new_axes
-
-Floats = NDArray[np.float64]
 
 # More names than this make a legend that nobody reads.
 _MOST_NAMED = 10
-_MOST_POINTS = 2000
 _LEGEND_ROW = 0.19  # inches
-_CURVE_COLUMNS = ["name", "fpr", "tpr", "threshold"]
 # Dashes of a broad line are long; on a short edge they must still be told apart.
 _SHORT_DASHES: dict[Any, Any] = {
     "--": (0, (1.8, 0.7)),
@@ -34,7 +35,6 @@ _SHORT_DASHES: dict[Any, Any] = {
     (0, (1, 1.5)): (0, (0.5, 0.8)),
     (0, (4, 1.5)): (0, (2.0, 0.8)),
 }
-_READER_COLUMNS = ["name", "fpr", "tpr", "TP", "positives", "FP", "negatives"]
 
 
 class RocReadersDisplay:
@@ -164,14 +164,14 @@ class RocReadersDisplay:
         if (X is None) != (y is None):
             raise ValueError("X and y go together: give both, or none")
         curves = (
-            _own_hulls(table)
+            own_hulls(table)
             if X is None
-            else _full_curves(table, X, np.asarray(y), sample_weight)
+            else full_curves(table, X, np.asarray(y), sample_weight)
         )
         chosen = chosen_points(hull, points)
         return cls(
             curves=curves,
-            readers=_reader_points(table.operating_points_),
+            readers=reader_points(table.operating_points_),
             hull=pd.DataFrame(
                 {
                     "owner": hull["owner"],
@@ -214,7 +214,7 @@ class RocReadersDisplay:
             for part, table in parts.items()
             for row in table.to_dict("records")
         ]
-        columns = ["part", *_CURVE_COLUMNS, *_READER_COLUMNS[3:]]
+        columns = ["part", *CURVE_COLUMNS, *COUNT_COLUMNS]
         columns += ["prevalence", "cost_ratio", "cpg"]
         return pd.DataFrame(rows, columns=columns)
 
@@ -414,7 +414,7 @@ class RocReadersDisplay:
 
 def _counts(group: pd.DataFrame) -> str:
     """Counts of readers at the same place, if they are known."""
-    counts = group[_READER_COLUMNS[3:]].drop_duplicates()
+    counts = group[COUNT_COLUMNS].drop_duplicates()
     if counts["TP"].isna().any():
         return ""
     written = [
@@ -422,99 +422,3 @@ def _counts(group: pd.DataFrame) -> str:
         for tp, positives, fp, negatives in counts.itertuples(index=False)
     ]
     return ": " + "; ".join(written)
-
-
-def _reader_points(points: Any) -> pd.DataFrame:
-    frame = points.to_frame()
-    frame = frame.assign(
-        fpr=points.fpr,
-        tpr=points.sensitivity,
-        positives=frame["TP"] + frame["FN"],
-        negatives=frame["FP"] + frame["TN"],
-    )
-    readers = frame[frame["kind"] == "reader"]
-    return readers[_READER_COLUMNS].reset_index(drop=True)
-
-
-def _model_names(table: Any) -> list[str]:
-    """Models, those without a point of their own (a constant score) too."""
-    kinds = dict(table.operating_points_.kinds)
-    dominated = table.dominated_
-    kinds |= dict(zip(dominated["name"], dominated["kind"], strict=True))
-    return [name for name, kind in kinds.items() if kind == "model"]
-
-
-def _full_curves(table: Any, X: Any, y: NDArray, sample_weight: Any) -> pd.DataFrame:
-    if not hasattr(table, "classes_"):
-        raise ValueError(
-            "table was made of published points, which have no scores: leave X and y "
-            "out"
-        )
-    parts = []
-    for name in _model_names(table):
-        fpr, tpr, threshold = roc_curve(
-            y,
-            _column(table, X, name),
-            pos_label=table.pos_label_,
-            sample_weight=sample_weight,
-        )
-        kept = np.unique(
-            np.linspace(0, len(fpr) - 1, min(len(fpr), _MOST_POINTS)).astype(int)
-        )
-        parts.append(_curve(name, fpr[kept], tpr[kept], threshold[kept]))
-    return _concatenated(parts)
-
-
-def _column(table: Any, X: Any, name: str) -> NDArray:
-    """Scores of a model, by name where the table knows names, or else by position."""
-    names = getattr(table, "feature_names_in_", None)
-    if names is not None and hasattr(X, "columns"):
-        if name not in X.columns:
-            raise ValueError(f"X lacks the column of the model {name!r}")
-        return np.asarray(X[name].to_numpy(), dtype=np.float64)
-    if names is None:
-        names = [f"x{j}" for j in range(table.n_features_in_)]
-    values = np.asarray(X)
-    if values.ndim != 2 or values.shape[1] != len(names):
-        raise ValueError(
-            f"X must have the {len(names)} columns that the table was fitted to; got "
-            f"shape {values.shape}"
-        )
-    return np.asarray(values[:, list(names).index(name)], dtype=np.float64)
-
-
-def _own_hulls(table: Any) -> pd.DataFrame:
-    points = table.operating_points_
-    parts = []
-    for name in _model_names(table):
-        own = np.flatnonzero(points.name == name)
-        fpr = np.concatenate(([0.0], points.fpr[own], [1.0]))
-        tpr = np.concatenate(([0.0], points.sensitivity[own], [1.0]))
-        threshold = np.concatenate(([np.inf], points.threshold[own], [-np.inf]))
-        kept = _upper_hull(fpr, tpr)
-        parts.append(_curve(name, fpr[kept], tpr[kept], threshold[kept]))
-    return _concatenated(parts)
-
-
-def _upper_hull(x: Floats, y: Floats) -> list[int]:
-    """Positions of the vertices of the upper hull, by rising x; good for drawing."""
-    chain: list[int] = []
-    for i in np.lexsort((y, x)):
-        while len(chain) > 1:
-            a, b = chain[-2], chain[-1]
-            if (y[b] - y[a]) * (x[i] - x[b]) > (y[i] - y[b]) * (x[b] - x[a]):
-                break
-            chain.pop()
-        chain.append(i)
-    return chain
-
-
-def _curve(name: str, fpr: Floats, tpr: Floats, threshold: Floats) -> pd.DataFrame:
-    values = {"name": name, "fpr": fpr, "tpr": tpr, "threshold": threshold}
-    return pd.DataFrame(values, columns=_CURVE_COLUMNS)
-
-
-def _concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    if not parts:
-        return pd.DataFrame(columns=_CURVE_COLUMNS).astype({"fpr": float, "tpr": float})
-    return pd.concat(parts, ignore_index=True)
