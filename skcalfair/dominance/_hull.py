@@ -22,9 +22,9 @@ _WORTHWHILE = 0.02
 def upper_hull_positions(x: Ints, y: Ints) -> Ints:
     """Positions of the strict vertices of the upper hull; x and y do not decrease.
 
-    Both end points are kept.
+    Both end points are kept; of equal points only the first.
     """
-    kept = np.arange(len(x))
+    kept = _first_of_equal(x, y)
     while len(kept) > 64:
         convex = _locally_convex(x[kept], y[kept])
         n_before = len(kept)
@@ -35,6 +35,13 @@ def upper_hull_positions(x: Ints, y: Ints) -> Ints:
             break
     chain = monotone_chain(x[kept].tolist(), y[kept].tolist())
     return kept[np.array(chain, dtype=np.intp)]
+
+
+def _first_of_equal(x: NDArray, y: NDArray) -> NDArray[np.intp]:
+    """Positions that differ from the one before: two equal points hide each other."""
+    moves = np.ones(len(x), dtype=bool)
+    moves[1:] = (x[1:] != x[:-1]) | (y[1:] != y[:-1])
+    return np.flatnonzero(moves)
 
 
 def _locally_convex(x: Ints, y: Ints) -> NDArray[np.bool_]:
@@ -116,7 +123,7 @@ def segment_hulls(
     here: turns weaker than the tolerance, relative to their two products, count as
     straight.
     """
-    kept = np.arange(len(x))
+    kept = _first_of_equal(x, y + 2.0 * segment)
     while True:
         dx, dy, of = np.diff(x[kept]), np.diff(y[kept]), segment[kept]
         left, right = dy[:-1] * dx[1:], dy[1:] * dx[:-1]

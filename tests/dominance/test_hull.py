@@ -13,6 +13,7 @@ from skcalfair.dominance._hull import (
     common_denominator,
     monotone_chain,
     roc_vertices,
+    segment_hulls,
     upper_hull_positions,
 )
 from skcalfair.dominance._pooled import ALWAYS, NEVER, PooledHull
@@ -181,6 +182,18 @@ def test_hull_of_degenerate_curves_equals_the_plain_loop(labels):
     y, x = np.append(0, labels.cumsum()), np.append(0, (1 - labels).cumsum())
     expected = monotone_chain(x.tolist(), y.tolist())
     assert upper_hull_positions(x, y).tolist() == expected
+
+
+def test_repeated_points_do_not_hide_each_other():
+    x, y = np.array([0, 0, 1, 1, 1, 3, 3]), np.array([0, 2, 3, 3, 3, 4, 4])
+    assert upper_hull_positions(np.repeat(x, 20), np.repeat(y, 20)).tolist() == [
+        0,
+        20,
+        40,
+        100,
+    ]
+    kept = segment_hulls(np.tile(x / 3, 2), np.tile(y / 4, 2), np.repeat([0, 1], 7))
+    assert kept.tolist() == [0, 1, 2, 5, 7, 8, 9, 12]
 
 
 def test_trivial_strategies_without_a_gradient_have_no_vertex():
