@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from . import __version__
-from .audit import _files as files
+from . import _files as files
+from .audit import _export as audit_export
 from .audit import audit_scores
 from .datasets import make_skin_tone_cohort
 
@@ -116,7 +117,7 @@ def _run(scores: str | None, options: dict[str, Any]) -> None:
     absent = [flag for name, flag in needed.items() if not options[name]]
     if absent:
         raise click.UsageError(f"missing {', '.join(absent)}")
-    _report(files.read_scores(scores), options)
+    _report(files.read_table(scores), options)
 
 
 def _report(frame: Any, options: dict[str, Any]) -> None:
@@ -136,7 +137,7 @@ def _report(frame: Any, options: dict[str, Any]) -> None:
         random_state=options["seed"],
     )
     if options["json_path"]:
-        files.write_json(result, options["json_path"])
+        audit_export.write_json(result, options["json_path"])
     if options["csv_path"]:
-        files.write_csv(result, options["csv_path"])
+        audit_export.write_csv(result, options["csv_path"])
     click.echo(result.summary())

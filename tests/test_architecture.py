@@ -19,6 +19,8 @@ ORDER = [
     "skcalfair",
     "exceptions",
     "_optional",
+    "_files",
+    "_text",
     "_random",
     "_validation",
     "_log_odds",

@@ -378,7 +378,7 @@ class TestRefused:
         assert refused(tmp_path / "none.csv").endswith("none.csv: no such file")
 
     def test_folder(self, tmp_path):
-        assert "is a folder, not a file of scores" in refused(tmp_path)
+        assert "is a folder, not a table" in refused(tmp_path)
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),

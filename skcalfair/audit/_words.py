@@ -1,12 +1,13 @@
 """An audit in words, for a terminal."""
 
 import textwrap
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from .._text import join, plural, shorten, table
 
 # Lines wider than this make names of groups be cut, and numbered.
 WIDTH = 100
@@ -112,23 +113,6 @@ def _compose(result: Any, names: Names) -> str:
         which = "only one group" if usable else "no group"
         parts.append(f"There is nothing to compare: {which} can be used.")
     return "\n\n".join(parts)
-
-
-def shorten(text: str, width: int) -> str:
-    """Text cut to a width, with dots in place of what is missing."""
-    return text if len(text) <= width else text[: width - 3].rstrip() + "..."
-
-
-def plural(n: int, noun: str) -> str:
-    """Number and noun: 1 row, 1,494 rows."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def join(names: list[str]) -> str:
-    """Names as in a sentence: a, b and c."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -364,21 +348,3 @@ def spread(cell: Any, metric: str) -> str:
         # A limit that is only just on its side of 0 must not be rounded to it.
         low, high = (f"{value:.{len(low.partition('.')[2]) + 1}f}" for value in ends)
     return f"{low} to {high}"
-
-
-def table(rows: list[list[str]], left: Iterable[int] = ()) -> str:
-    """Aligned columns under one header row; columns without content are left out."""
-    left = set(left)
-    width = max(len(row) for row in rows)
-    padded = [[*row, *[""] * (width - len(row))] for row in rows]
-    kept = [j for j in range(width) if any(row[j] for row in padded[1:])]
-    sizes = {j: max(len(row[j]) for row in padded) for j in kept}
-    lines = []
-    for row in padded:
-        cells = [
-            row[j].ljust(sizes[j]) if j in left else row[j].rjust(sizes[j])
-            for j in kept
-        ]
-        lines.append("  ".join(cells).rstrip())
-    lines.insert(1, "-" * max(len(line) for line in lines))
-    return "\n".join(lines)

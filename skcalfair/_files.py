@@ -1,6 +1,5 @@
-"""Reading score files and writing results whole or not at all."""
+"""Reading tables of cases and writing results whole or not at all."""
 
-import json
 import os
 import tempfile
 import warnings
@@ -12,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._optional import import_optional
-from ._result import AuditResult
+from ._optional import import_optional
 
 PARQUET = (".parquet", ".pq")
 TAB = (".tsv", ".tab")
@@ -26,11 +24,11 @@ class InputError(ValueError):
 # -- reading --------------------------------------------------------------------------
 
 
-def read_scores(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table from CSV (comma or semicolon), TSV or Parquet, by its suffix."""
     path = Path(path)
     if path.is_dir():
-        raise InputError(f"{path} is a folder, not a file of scores")
+        raise InputError(f"{path} is a folder, not a table")
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -209,26 +207,13 @@ def check_outputs(source: str | None, *paths: str | None) -> None:
             raise InputError(f"{path} cannot be written: permission denied")
     places = [path.resolve() for path in given]
     if source is not None and Path(source).resolve() in places:
-        raise InputError(f"{source} holds the scores and would be overwritten")
+        raise InputError(f"{source} is the table to read and would be overwritten")
     if len(set(places)) < len(places):
         raise InputError(f"{given[0]} is named for two outputs")
 
 
-def write_json(result: AuditResult, path: str | os.PathLike[str]) -> None:
-    """Every number of an audit as JSON."""
-    text = json.dumps(result.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
-    _write(path, text + "\n")
-
-
-def write_csv(result: AuditResult, path: str | os.PathLike[str]) -> None:
-    """The long table of values as CSV; intersections have a column for each feature."""
-    parts = result.groups.drop(columns=["n", "positives", "clusters", "reason"])
-    values = parts.merge(result.values, on="group", sort=False)
-    _write(path, values.to_csv(index=False, lineterminator="\n"))
-
-
-def _write(path: str | os.PathLike[str], text: str) -> None:
-    """Write beside the target and rename: never half a file."""
+def write(path: str | os.PathLike[str], text: str) -> None:
+    """Write text beside the target and rename: never half a file."""
     path = Path(path).resolve()  # a link stays a link
     try:
         if path.exists() and not path.is_file():
