@@ -224,9 +224,7 @@ def _report(frame: Any, options: dict[str, Any]) -> None:
 @click.option(
     "--markdown", "markdown_path", metavar="OUT", help="Write the text as Markdown."
 )
-@click.option(
-    "--demo", is_flag=True, help="Show a published example, in both conventions."
-)
+@click.option("--demo", is_flag=True, help="Show a published example instead.")
 def dominance(reads: str | None, demo: bool, **options: Any) -> None:
     """Say who decides better, at which cost and prevalence.
 
@@ -246,6 +244,7 @@ def dominance(reads: str | None, demo: bool, **options: Any) -> None:
     prevalences, cost_ratio = options.pop("prevalences"), options["cost_ratio"]
     with _one_line_errors():
         files.check_outputs(reads or options["points"], *outputs.values())
+        _reads.check_assumptions(prevalences, cost_ratio)
         if demo:
             table, text = _dominance_demo(reads, options)
             prevalences, cost_ratio = _demo.PREVALENCES, 1.0

@@ -43,6 +43,7 @@ def worked_example(convention: str = "expected_cost") -> DominanceTable:
 
 
 Row = dict[str, Any]
+Table = dict[str, Row]
 
 
 def demo() -> str:
@@ -56,7 +57,7 @@ def demo() -> str:
     return "\n\n".join([*parts, ERRATUM, decisions])
 
 
-def _rows(convention: str) -> dict[str, Row]:
+def _rows(convention: str) -> Table:
     """Rows of the table by owner."""
     frame = worked_example(convention).table(PREVALENCES)
     return {row["owner"]: row for row in frame.to_dict("records")}
@@ -79,7 +80,7 @@ def _rates(row: Row) -> str:
     return "-".join(dict.fromkeys(ends))
 
 
-def _side_by_side(published: dict[str, Row], consistent: dict[str, Row]) -> str:
+def _side_by_side(published: Table, consistent: Table) -> str:
     """CPG and rates; the published table has no rows for the trivial strategies."""
     rates = "(sensitivity, specificity)"
     rows = [["best", "CPG", rates, "|", "CPG", rates]]
@@ -90,9 +91,7 @@ def _side_by_side(published: dict[str, Row], consistent: dict[str, Row]) -> str:
     return _headed(rows)
 
 
-def _at(
-    published: dict[str, Row], consistent: dict[str, Row], prevalence: float
-) -> str:
+def _at(published: Table, consistent: Table, prevalence: float) -> str:
     mark = f"@{prevalence:g}"
     columns = ("cost_ratio", "ppv", "npv")
     names = ["cost ratio", "PPV", "NPV"]
@@ -120,7 +119,7 @@ def _decision(prevalence: float, cost_ratio: float, study: str) -> str:
     winner = found.winners[0]
     return (
         f"- At {percent(prevalence)} and a cost ratio of {cost_ratio:g}, CPG "
-        f"{found.cpg:.2f}: {winner}. The study names {study}. Of 1,000\n"
-        f"  people the errors cost as much as {best[winner]:.1f} and {best[study]:.1f} "
-        "missed ones."
+        f"{found.cpg:.2f}: {winner}. The study names {study}.\n"
+        "  Expected cost per 1,000 people, in false negatives: "
+        f"{best[winner]:.1f} and {best[study]:.1f}."
     )

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from .. import _files as files
+from ._costs import check_cost_ratio, check_prevalence
 from ._dominance_table import DominanceTable
 
 
@@ -26,7 +27,10 @@ def fit_reads(
     _check_distinct([*given, *([] if weight is None else [weight])])
     outcome, label = files.target(frame, target, positive)
     columns = {name: files.numeric(frame, name) for name in models}
-    columns |= {name: _calls(frame, name, outcome) for name in thresholds}
+    columns |= {
+        name: _calls(frame, name, outcome, t is not None)
+        for name, t in thresholds.items()
+    }
     table = DominanceTable(readers=thresholds, pos_label=label, **params)
     return table.fit(
         pd.DataFrame(columns),
@@ -59,22 +63,48 @@ def _check_distinct(names: Sequence[str]) -> None:
         )
 
 
-def _calls(frame: pd.DataFrame, name: str, outcome: pd.Series) -> pd.Series:
-    """Calls of a reader: numbers, or the labels of the outcome."""
+def _calls(
+    frame: pd.DataFrame, name: str, outcome: pd.Series, is_rating: bool
+) -> pd.Series:
+    """Calls of a reader, or ratings, which are numbers."""
     values = files.column(frame, name)
     known = values.dropna()
     if not len(known):
         raise files.InputError(f"column {name!r} is empty: the reader read no case")
-    if pd.api.types.is_numeric_dtype(values):
-        return values
-    strange = known[~known.isin(pd.unique(outcome))]
-    if len(strange):
-        labels = ", ".join(sorted(map(str, pd.unique(outcome))))
+    if is_rating:
+        _refuse_text(name, known)
+        return values.astype(float)
+    calls = [{0, 1}, set(pd.unique(outcome).tolist())]
+    if not any(known.isin(kinds).all() for kinds in calls):
+        labels = " or ".join(dict.fromkeys(map(_listing, calls)))
+        shown = ", ".join(map(str, pd.unique(known)[:5]))
+        more = ", ..." if known.nunique() > 5 else ""
         raise files.InputError(
-            f"column {name!r} must hold calls (0 and 1, or {labels}) or ratings; data "
-            f"row {int(strange.index[0]) + 1} holds {strange.iloc[0]!r}"
+            f"column {name!r} must hold calls ({labels}), but holds {shown}{more}; for "
+            f"ratings say from which one on a case is positive: --reader "
+            f"{name}=THRESHOLD"
         )
     return values
+
+
+def _refuse_text(name: str, known: pd.Series) -> None:
+    bad = known[pd.to_numeric(known, errors="coerce").isna()]
+    if len(bad):
+        raise files.InputError(
+            f"column {name!r} must hold ratings in numbers; data row "
+            f"{int(bad.index[0]) + 1} holds {bad.iloc[0]!r}"
+        )
+
+
+def _listing(labels: set[Any]) -> str:
+    return " and ".join(sorted(map(str, labels)))
+
+
+def check_assumptions(prevalences: Sequence[float], cost_ratio: float) -> None:
+    """Refuse what cannot be assumed, before any work."""
+    for prevalence in prevalences:
+        check_prevalence(prevalence)
+    check_cost_ratio(cost_ratio)
 
 
 def points_table(frame: pd.DataFrame, **params: Any) -> DominanceTable:

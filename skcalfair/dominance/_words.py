@@ -22,8 +22,8 @@ SUPPORT_IS_NO_EVIDENCE = (
     "studies."
 )
 PICKED = (
-    "The best on these cases were picked on these cases: on others they do somewhat "
-    "worse, a model with many thresholds more so than a reader."
+    "The best were picked on these cases, and do somewhat worse on others: the more "
+    "so, the more readers and thresholds there were to pick from."
 )
 NO_COUNTS = (
     "Rates without counts: nothing can be said of chance. With TP, FN, FP and TN the "
@@ -378,8 +378,8 @@ def _pairing(dominance: Any) -> list[Block]:
             f"to {positive.max():,} of them positive."
         )
     return [
-        f"{text} Their points rest on other cases than the rest: a reader whose cases "
-        "were easier looks better."
+        f"{text} Points then rest on different cases: a reader of easier cases looks "
+        "better."
     ]
 
 
