@@ -11,8 +11,10 @@ class MeanReaderComparison:
 
     Attributes
     ----------
-    mean_sensitivity, mean_specificity : float
-        Means of the readers' rates, in [0, 1].
+    mean_sensitivity : float
+        Mean of the readers' sensitivities, in [0, 1].
+    mean_specificity : float
+        Mean of their specificities.
     model_sensitivity : float
         Height of the model's ROC curve at the mean specificity.
     is_under_curve : bool
@@ -69,10 +71,14 @@ class ReaderHullComparison:
         Area under the model's ROC curve.
     model_hull_auc : float
         Area under the hull of the model's ROC curve: like is compared with like.
-    fpr_low, fpr_high : float
-        Range of the readers' false positive rates.
-    reader_area_inside, model_area_inside : float
-        The parts of `reader_auc` and `model_auc` within that range.
+    fpr_low : float
+        Least false positive rate of a reader.
+    fpr_high : float
+        Greatest one: between them is the range in which readers decide.
+    reader_area_inside : float
+        The part of `reader_auc` within that range.
+    model_area_inside : float
+        The part of `model_auc`.
     model_hull_area_inside : float
         The part of `model_hull_auc`.
     share_outside : float

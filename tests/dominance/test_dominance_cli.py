@@ -607,7 +607,7 @@ class TestWords:
         table = fitted(frame, ["p", long, "ben"], readers=[long, "ben"])
         text = describe(table)
         (line,) = re.findall("^the card.*$", text, re.M)
-        assert line.startswith("the cardiologists of the...  ")
+        assert line.startswith("the cardiologists of the un...  ")
         assert max(map(len, text.splitlines())) <= 100
 
     def test_owners(self):
