@@ -615,6 +615,17 @@ class TestWords:
         assert owner_text(["a", "b"]) == "a = b"
         assert owner_text([f"reader{j:02d}" for j in range(9)]).endswith(" = 6 more")
 
+    def test_a_tie_of_two(self):
+        on_one_line = {
+            "name": ["a", "b", "c"],
+            "sensitivity": [0.5, 0.7, 0.9],
+            "specificity": [0.9, 0.8, 0.7],
+        }
+        text = describe(DominanceTable.from_operating_points(on_one_line))
+        (line,) = re.findall("^b .*$", text, re.M)
+        assert "a tie with c and a" in line
+        assert "0.0000 (2)" in line
+
     def test_gradients(self):
         shown = [gradient(x) for x in (0, 0.0251, 4.3333, 814, 12345.6, np.inf, np.nan)]
         assert shown == ["0", "0.0251", "4.33", "814", "12,346", "inf", ""]
