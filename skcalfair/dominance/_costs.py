@@ -1,5 +1,7 @@
 """Expected cost and predictive values of operating points."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -18,6 +20,15 @@ def check_prevalence(prevalence: float, name: str = "prevalence") -> float:
             f"{name} must lie strictly between 0 and 1; got {prevalence!r}{hint}"
         )
     return value
+
+
+def as_prevalences(prevalence: float | Iterable[float] | None) -> list[float]:
+    """Prevalences of none, one or several."""
+    if prevalence is None:
+        return []
+    if isinstance(prevalence, str) or not isinstance(prevalence, Iterable):
+        prevalence = [prevalence]  # type: ignore[list-item]
+    return [check_prevalence(value) for value in prevalence]
 
 
 def check_cost_ratio(cost_ratio: float) -> float:

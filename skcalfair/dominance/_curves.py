@@ -42,12 +42,14 @@ def hull_curve(points: OperatingPoints, kind: str) -> Curve:
 def height(curve: Curve, fpr: ArrayLike) -> Floats:
     """Height of a curve, its upper end where it is vertical."""
     x, y = curve
+    at = np.asarray(fpr, dtype=np.float64)
     # A rate that is only rounding left of a step belongs to it.
-    at = np.minimum(np.asarray(fpr, dtype=np.float64) + TIE, x[-1])
-    left = np.searchsorted(x, at, side="right") - 1
+    left = np.searchsorted(x, at + TIE, side="right") - 1
     right = np.minimum(left + 1, len(x) - 1)
     width = x[right] - x[left]
-    share = np.divide(at - x[left], width, out=np.zeros_like(at), where=width > 0)
+    share = np.divide(
+        np.maximum(at - x[left], 0.0), width, out=np.zeros_like(at), where=width > 0
+    )
     found: Floats = y[left] + share * (y[right] - y[left])
     return found
 

@@ -78,14 +78,14 @@ class OptimalDecision:
             f"At a prevalence of {100 * self.prevalence:g} % and a cost ratio of "
             f"{self.cost_ratio:g} (false positive to false negative), the "
             f"cost-prevalence gradient is {self.cpg:.4g}.",
-            f"Least expected cost: {' = '.join(self.winners)}, sensitivity "
-            f"{best['sensitivity']:.3f}, specificity {best['specificity']:.3f}"
-            f"{_at_threshold(best['threshold'])}.",
+            f"Least expected cost: {self._winners_in_words()}.",
             f"Of 1,000 people: {best['TP']:.1f} true positives, {best['FN']:.1f} "
             f"missed, {best['FP']:.1f} false alarms, {best['TN']:.1f} true negatives; "
             f"PPV {_value(best['ppv'])}, NPV {_value(best['npv'])}; cost "
             f"{best['expected_cost']:.1f} false negatives.",
         ]
+        if len(self._winning_points()) > 1:
+            lines[-1] = f"By {best['name']}, of{lines[-1].removeprefix('Of')}"
         others = self.runners_up.head(3)
         if len(others):
             parts = [
@@ -94,6 +94,21 @@ class OptimalDecision:
             ]
             lines.append(f"Next: {', '.join(parts)} per 1,000.")
         return "\n".join(lines)
+
+    def _winning_points(self) -> dict[tuple[float, float], list[str]]:
+        """Sensitivity and specificity of the winners, each with whose it is."""
+        points: dict[tuple[float, float], list[str]] = {}
+        for _, row in self.table[self.table["is_best"]].iterrows():
+            rates = (row["sensitivity"], row["specificity"])
+            name = row["name"] + _at_threshold(row["threshold"])
+            points.setdefault(rates, []).append(name)
+        return points
+
+    def _winners_in_words(self) -> str:
+        return "; the same cost: ".join(
+            f"{' = '.join(names)}, sensitivity {sens:.3f}, specificity {spec:.3f}"
+            for (sens, spec), names in self._winning_points().items()
+        )
 
 
 def _at_threshold(threshold: float) -> str:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from .._text import table
 from ._dominance_table import DominanceTable
+from ._table import column_mark
 from ._words import percent, span
 
 PREVALENCES = (0.177, 0.41)
@@ -92,7 +93,7 @@ def _side_by_side(published: Table, consistent: Table) -> str:
 
 
 def _at(published: Table, consistent: Table, prevalence: float) -> str:
-    mark = f"@{prevalence:g}"
+    mark = column_mark(prevalence)
     columns = ("cost_ratio", "ppv", "npv")
     names = ["cost ratio", "PPV", "NPV"]
     rows = [["best", *names, "|", *names]]

@@ -39,12 +39,13 @@ from ._columns import (
     text_labels,
     whole_weights,
 )
-from ._costs import check_cost_ratio, check_prevalence, gradient
+from ._costs import as_prevalences, check_cost_ratio, check_prevalence, gradient
 from ._cross_fit import cross_fit
 from ._decision import OptimalDecision, decide
 from ._operating_points import OperatingPoints
 from ._pooled import ALWAYS, TRIVIAL, PooledHull, check_names
 from ._table import CONVENTIONS, dominated_frame, hull_frame, table_frame
+from ._words import describe
 
 Floats = NDArray[np.float64]
 
@@ -162,18 +163,17 @@ class DominanceTable(
 
     `breakpoints_` has, for the change from the vertex `from_owner` (lower gradients)
     to `to_owner`, the gradient `cpg` at which these two points, thresholds held fixed,
-    cost the same; its 95 % Fieller set as text (it can be unbounded) with `fieller_low`
-    and `fieller_high`; and the 95 % percentile range over bootstrap samples. Bootstrap
-    support is no evidence: of two equal readers, one has more than .95 in 8 % of
-    studies.
+    cost the same; its 95 % Fieller set as text (it can be unbounded), with
+    `fieller_low` and `fieller_high` (low is above high where the set leaves out what
+    lies between them); and the 95 % percentile range over bootstrap samples, but for
+    those in which the two change places. Bootstrap support is no evidence: of two equal
+    readers, one has more than .95 in 8 % of studies.
 
     References
     ----------
     .. [1] F. Provost, T. Fawcett and R. Kohavi, "The case against accuracy estimation
        for comparing induction algorithms", Proceedings of the 15th International
        Conference on Machine Learning, 1998.
-    .. [2] "Dominance tables" study of human and machine performance; see the user
-       guide.
     .. [3] C. Drummond and R. C. Holte, "Cost curves: an improved method for visualizing
        classifier performance", Machine Learning 65, 2006.
 
@@ -481,12 +481,7 @@ class DominanceTable(
             If a prevalence does not lie in (0, 1).
         """
         self._check_has_points()
-        if prevalence is None:
-            prevalences: list[float] = []
-        elif np.ndim(prevalence) == 0:  # type: ignore[arg-type]
-            prevalences = [prevalence]  # type: ignore[list-item]
-        else:
-            prevalences = list(prevalence)  # type: ignore[arg-type]
+        prevalences = as_prevalences(prevalence)
         return table_frame(self._hull, self.convention, prevalences)
 
     def dominated(self, cpg_range: tuple[float, float] = (0.0, np.inf)) -> pd.DataFrame:
@@ -572,6 +567,31 @@ class DominanceTable(
             check_prevalence(prevalence),
             check_cost_ratio(ratio),
         )
+
+    def summary(
+        self,
+        prevalence: float | Iterable[float] | None = None,
+        cost_ratio: float | None = None,
+    ) -> str:
+        """Say the whole table in words.
+
+        Parameters
+        ----------
+        prevalence : float or list of float, default=None
+            Prevalences in (0, 1) to decide at. By default the estimator's, or else that
+            of the sample.
+        cost_ratio : float, default=None
+            Cost of a false positive over that of a false negative. By default the
+            estimator's.
+
+        Returns
+        -------
+        str
+            What was compared, the table, the decision at each prevalence, who is
+            dominated, what is known of chance, and which reader left cases out.
+        """
+        self._check_has_points()
+        return describe(self, as_prevalences(prevalence), cost_ratio)
 
     def predict(self, X: Any) -> NDArray:
         """Make the winner's decision.

@@ -12,17 +12,21 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FiellerSet:
-    """Gradients that the data do not refute: one or two ranges within [0, inf]."""
+    """Gradients that the data do not refute: one or two ranges within [0, inf].
+
+    `low` and `high` are the ends of the one range. Of two, which leave out what lies
+    between them, `low` is where the second begins and `high` where the first ends.
+    """
 
     ranges: tuple[tuple[float, float], ...]
 
     @property
     def low(self) -> float:
-        return self.ranges[0][0] if self.ranges else np.nan
+        return self.ranges[-1][0] if self.ranges else np.nan
 
     @property
     def high(self) -> float:
-        return self.ranges[-1][1] if self.ranges else np.nan
+        return self.ranges[0][1] if self.ranges else np.nan
 
     def __str__(self) -> str:
         if not self.ranges:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ._costs import check_prevalence, cost_ratio_at, predictive_values
+from ._costs import cost_ratio_at, predictive_values
 from ._pooled import TRIVIAL, PooledHull, Vertex
 
 CONVENTIONS = ("expected_cost", "as_published")
@@ -88,7 +88,7 @@ def table_frame(
         frame[f"specificity_{side}"] = [1.0 - v.fpr for v in vertices]
         frame[f"threshold_{side}"] = [_threshold(hull, v) for v in vertices]
     for prevalence in prevalences:
-        _add_prevalence(frame, rows, check_prevalence(prevalence), convention)
+        _add_prevalence(frame, rows, prevalence, convention)
     return frame
 
 
@@ -119,10 +119,15 @@ def _threshold(hull: PooledHull, vertex: Vertex) -> float:
     return float(known[0]) if len(known) else np.nan
 
 
+def column_mark(prevalence: float) -> str:
+    """End of the names of the columns for a prevalence, which no other shares."""
+    return f"@{float(prevalence)!r}"
+
+
 def _add_prevalence(
     frame: pd.DataFrame, rows: list[Row], prevalence: float, convention: str
 ) -> None:
-    mark = f"@{prevalence!r}"
+    mark = column_mark(prevalence)
     for side in ("from", "to"):
         frame[f"cost_ratio_{side}{mark}"] = cost_ratio_at(
             frame[f"cpg_{side}"].to_numpy(), prevalence, convention

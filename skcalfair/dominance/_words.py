@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._text import join, plural, shorten, table
+from ._table import column_mark
 
 # Columns of a terminal that is not wide.
 WIDTH = 92
@@ -181,7 +182,7 @@ def _main(frame: pd.DataFrame) -> Rows:
 
 
 def _consequences(frame: pd.DataFrame, prevalence: float) -> Rows:
-    mark = f"@{prevalence:g}"
+    mark = column_mark(prevalence)
     rows = [["best", "cost ratio", "PPV", "NPV"]]
     for row in frame.to_dict("records"):
         rows.append(

@@ -193,7 +193,10 @@ class TestReads:
     def test_weights_and_clusters(self, write, study):
         output = succeed(write(), "--weight", "w", "--cluster", "patient")
         table = DominanceTable(readers=["anna", "ben"]).fit(
-            study[["p", "anna", "ben"]], study["sick"], study["w"]
+            study[["p", "anna", "ben"]],
+            study["sick"],
+            study["w"],
+            clusters=study["patient"],
         )
         assert output == describe(table) + "\n"
         assert output != succeed(write())
@@ -223,6 +226,16 @@ class TestReads:
         monkeypatch.setattr(DominanceTable, "fit", fit)
         succeed(write(), "--bootstrap", 7, "--seed", 3)
         assert (seen["n_bootstrap"], seen["random_state"]) == (7, 3)
+
+
+class TestRealUncertainty:
+    def test_support_and_ranges_are_shown(self, write, study):
+        output = succeed(write(), "--bootstrap", "40", "--seed", "1")
+        table = fitted(study, n_bootstrap=40, random_state=1)
+        assert output == table.summary() + "\n"
+        assert "Bootstrap support" in output
+        for text in table.breakpoints_["fieller"]:
+            assert text in output
 
 
 class TestUncertainty:
@@ -606,8 +619,10 @@ class TestWords:
         frame = study.rename(columns={"anna": long})
         table = fitted(frame, ["p", long, "ben"], readers=[long, "ben"])
         text = describe(table)
-        (line,) = re.findall("^the card.*$", text, re.M)
-        assert line.startswith("the cardiologists of the un...  ")
+        lines = re.findall("^the card.*$", text, re.M)
+        assert lines
+        for line in lines:
+            assert line.startswith("the cardiologists of the un...  ")
         assert max(map(len, text.splitlines())) <= 100
 
     def test_owners(self):

@@ -153,8 +153,11 @@ def test_unbounded_fieller_sets_are_shown_as_such():
     assert str(fieller_set(np.array([0.2, 0.1]), small)).startswith("[1.6")
     assert str(fieller_set(np.array([0.2, 0.001]), small)).endswith("inf)")
     assert str(fieller_set(np.array([0.001, 0.001]), small)) == "[0, inf)"
-    two = fieller_set(np.array([0.05, -0.01]), small)
-    assert len(two.ranges) in (0, 1)
+    paired = np.array([[1e-4, 9e-5], [9e-5, 1e-4]])
+    two = fieller_set(np.array([0.018, -0.018]), paired)
+    assert len(two.ranges) == 2
+    assert two.high < two.low
+    assert str(two) == f"[0, {two.high:.3g}] or [{two.low:.3g}, inf)"
 
 
 def test_fieller_set_of_points_is_that_of_independent_cases():
