@@ -368,11 +368,11 @@ class SubgroupAuditor(MetaEstimatorMixin, BaseEstimator):
         -----
         In simulated studies without a true gap (1,494 rows, 20 times more in one group,
         5 test folds of 5 runs), tests at the level of 5 % rejected: Wilcoxon over runs
-        100 % for the ECE on all rows, 30 % for the size-matched ECE and 35 % for the
-        Brier score; t on the means of the folds 4 to 5 % for the size-matched ECE.
+        100 % for the ECE on all rows, 19 to 26 % for the size-matched ECE and 40 % for
+        the Brier score; t on the means of the folds 5 to 6 % for the size-matched ECE.
         Pooled tests of the Brier score, the log loss and their calibration losses
-        rejected 4 to 7 %, without the correction 6 to 10 %, nearly all on one side.
-        With less than 20 rows of a class in a group they can reject more often; the
+        rejected 4 to 7 %, without the correction up to 8 %, nearly all on one side.
+        With less than 20 rows of a class in a group they rejected up to 10 %; the
         `note` says so. No p value makes the difference of a size-biased metric on all
         rows one of the groups: see the `note` there, and "size_matched".
 
