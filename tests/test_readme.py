@@ -5,6 +5,8 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -15,11 +17,12 @@ def block(label):
     return found
 
 
-def test_example_prints_the_output_shown():
+@pytest.mark.parametrize("example", ["audit", "dominance"])
+def test_example_prints_the_output_shown(example):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block("example"), str(README), "exec"), {})
-    assert printed.getvalue() == block("output")
+        exec(compile(block(f"example: {example}"), str(README), "exec"), {})
+    assert printed.getvalue() == block(f"output: {example}")
 
 
 def test_figure_exists():
