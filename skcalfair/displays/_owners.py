@@ -14,6 +14,8 @@ _TRIVIAL: dict[str, dict[str, Any]] = {
     ALWAYS: {"linestyle": (0, (1, 1.5)), "marker": ">", "hatch": ""},
     NEVER: {"linestyle": (0, (4, 1.5)), "marker": "<", "hatch": "|||"},
 }
+# What bootstrap support says of all models, and of all readers, together.
+_UNIONS: dict[str, Any] = {"any model": (0, (1, 1.5)), "any reader": (0, (4, 1, 1, 1))}
 _N_STYLES = 8
 # Gradients this close are equal: one is computed from a prevalence and a cost ratio.
 _TIE = 1e-12
@@ -26,13 +28,16 @@ class OwnerStyles:
     """
 
     def __init__(self, owners: Iterable[str]) -> None:
-        known = [owner for owner in dict.fromkeys(owners) if owner not in _TRIVIAL]
+        others = {*_TRIVIAL, *_UNIONS}
+        known = [owner for owner in dict.fromkeys(owners) if owner not in others]
         self._number = {owner: i for i, owner in enumerate(known)}
 
     def line(self, owner: str) -> dict[str, Any]:
         """Colour and line style."""
         if owner in _TRIVIAL:
             return {"color": REFERENCE, "linestyle": _TRIVIAL[owner]["linestyle"]}
+        if owner in _UNIONS:
+            return {"color": "black", "linestyle": _UNIONS[owner]}
         number = self._number[owner]
         return {
             "color": series_style(number)["color"],
