@@ -221,6 +221,34 @@ def check_eps(eps: float) -> None:
         raise ValueError(f"eps must lie between 0 and 0.5; got {eps!r}")
 
 
+def check_prevalence(prevalence: Any, name: str = "prevalence") -> float:
+    """Refuse a prevalence that is none, or leaves nothing to decide."""
+    try:
+        value = float(prevalence)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not 0.0 < value < 1.0:
+        hint = "; give a fraction, not a percentage" if value >= 1 else ""
+        raise ValueError(
+            f"{name} must lie strictly between 0 and 1; got {prevalence!r}{hint}"
+        )
+    return value
+
+
+def check_cost_ratio(cost_ratio: Any, name: str = "cost_ratio") -> float:
+    """Refuse a cost ratio that is not a positive number."""
+    try:
+        value = float(cost_ratio)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not 0.0 < value < np.inf:
+        raise ValueError(
+            f"{name} (cost of a false positive over that of a false negative) must "
+            f"be positive and finite; got {cost_ratio!r}"
+        )
+    return value
+
+
 def encode_clusters(
     clusters: ArrayLike, n: int, name: str = "clusters"
 ) -> NDArray[np.intp]:

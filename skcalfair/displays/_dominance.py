@@ -5,11 +5,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from .._validation import check_prevalence
 from ._gradient_axis import GradientAxis
 from ._owners import (
     OwnerStyles,
     check_has_hull,
-    check_prevalence,
     chosen_points,
     describe_pair,
     owner_segments,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._validation import check_cost_ratio, check_prevalence
 from ._style import REFERENCE, fill_style, series_style
 
 ALWAYS, NEVER = "always positive", "never positive"
@@ -117,23 +118,8 @@ def _pairs(points: Any) -> list[tuple[float, float]]:
         ) from None
     for prevalence, ratio in pairs:
         check_prevalence(prevalence, "points: a prevalence")
-        if not 0.0 < ratio < np.inf:
-            raise ValueError(
-                "points: a cost ratio (false positive over false negative) must be "
-                f"positive and finite; got {ratio!r}"
-            )
+        check_cost_ratio(ratio, "points: a cost ratio")
     return pairs
-
-
-def check_prevalence(value: Any, name: str = "prevalence") -> float:
-    """Refuse what is no share of positives strictly between 0 and 1."""
-    try:
-        prevalence = float(value)
-    except (TypeError, ValueError):
-        prevalence = np.nan
-    if not 0.0 < prevalence < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}")
-    return prevalence
 
 
 def describe_pair(prevalence: float, cost_ratio: float) -> str:

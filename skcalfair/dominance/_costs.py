@@ -5,21 +5,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_prevalence
+
 Floats = NDArray[np.float64]
-
-
-def check_prevalence(prevalence: float, name: str = "prevalence") -> float:
-    """Refuse a prevalence that is none, or leaves nothing to decide."""
-    try:
-        value = float(prevalence)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not 0.0 < value < 1.0:
-        hint = "; give a fraction, not a percentage" if value >= 1 else ""
-        raise ValueError(
-            f"{name} must lie strictly between 0 and 1; got {prevalence!r}{hint}"
-        )
-    return value
 
 
 def as_prevalences(prevalence: float | Iterable[float] | None) -> list[float]:
@@ -29,20 +17,6 @@ def as_prevalences(prevalence: float | Iterable[float] | None) -> list[float]:
     if isinstance(prevalence, str) or not isinstance(prevalence, Iterable):
         prevalence = [prevalence]  # type: ignore[list-item]
     return [check_prevalence(value) for value in prevalence]
-
-
-def check_cost_ratio(cost_ratio: float) -> float:
-    """Refuse a cost ratio that is not a positive number."""
-    try:
-        value = float(cost_ratio)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not 0.0 < value < np.inf:
-        raise ValueError(
-            "cost_ratio (cost of a false positive over that of a false negative) must "
-            f"be positive and finite; got {cost_ratio!r}"
-        )
-    return value
 
 
 def gradient(prevalence: float, cost_ratio: float) -> float:

@@ -21,7 +21,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._random import RANDOM_STATE_CONSTRAINT, RandomStateLike, child_seeds
-from .._validation import check_sample_weight, encode_clusters, encode_two_classes
+from .._validation import (
+    check_cost_ratio,
+    check_prevalence,
+    check_sample_weight,
+    encode_clusters,
+    encode_two_classes,
+)
 from ._bootstrap import bootstrap_study
 from ._breakpoints import (
     breakpoint_frame,
@@ -39,7 +45,7 @@ from ._columns import (
     text_labels,
     whole_weights,
 )
-from ._costs import as_prevalences, check_cost_ratio, check_prevalence, gradient
+from ._costs import as_prevalences, gradient
 from ._cross_fit import cross_fit
 from ._decision import OptimalDecision, decide
 from ._operating_points import OperatingPoints

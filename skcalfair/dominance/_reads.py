@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from .. import _files as files
-from ._costs import check_cost_ratio, check_prevalence
+from .._validation import check_cost_ratio, check_prevalence
 from ._dominance_table import DominanceTable
 
 
