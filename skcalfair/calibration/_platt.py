@@ -12,17 +12,19 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.utils import ClassifierTags, check_array
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._log_odds import EPS, fit_platt, log_odds, sigmoid
 from .._validation import check_sample_weight, encode_two_classes
+from ._score_columns import EPS_CONSTRAINT, INPUT_CONSTRAINT, ScoreColumnsMixin
 
 Floats = NDArray[np.float64]
 
 
-class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class PlattCalibrator(
+    ScoreColumnsMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
+):
     """Turn scores into calibrated probabilities by Platt scaling.
 
     Each column of `X` is one classifier's score and is calibrated by itself, as a
@@ -113,10 +115,10 @@ class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        "input": [StrOptions({"auto", "probability", "log_odds"})],
+        "input": INPUT_CONSTRAINT,
         "pos_label": [Real, str, "boolean", None],
         "smooth_targets": ["boolean"],
-        "eps": [Interval(Real, 0, 0.5, closed="neither")],
+        "eps": EPS_CONSTRAINT,
     }
 
     def __init__(
@@ -220,11 +222,7 @@ class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         q = check_array(X, dtype=np.float64, estimator=self, input_name="X")
-        if q.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {q.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+        self._check_n_columns(q, self.n_features_in_)
         flat = np.flatnonzero(self.slope_ == 0)
         if flat.size:
             raise ValueError(
@@ -249,31 +247,3 @@ class PlattCalibrator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             y, self.pos_label, type(self).__name__
         )
         return outcome
-
-    def _find_probabilities(self, X: Floats) -> NDArray[np.bool_]:
-        if self.input == "auto":
-            return np.asarray(((X >= 0) & (X <= 1)).all(axis=0))
-        return np.full(X.shape[1], self.input == "probability")
-
-    def _check_probabilities(
-        self, X: Floats, columns: NDArray[np.bool_], rows: NDArray | None = None
-    ) -> None:
-        """Refuse values outside [0, 1]; `rows` are the caller's numbers of the rows."""
-        outside = ((X < 0) | (X > 1)) & columns
-        if outside.any():
-            row, column = np.argwhere(outside)[0]
-            raise ValueError(
-                f"column {self._column_name(column)} holds probabilities, which must "
-                f"lie in [0, 1]; got {X[row, column]:g} at row "
-                f"{row if rows is None else rows[row]}"
-            )
-
-    def _to_log_odds(self, X: Floats) -> Floats:
-        scores = X.copy()
-        columns = self.is_probability_
-        scores[:, columns] = log_odds(X[:, columns], eps=self.eps)
-        return scores
-
-    def _column_name(self, column: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
-        return str(column) if names is None else repr(str(names[column]))
