@@ -21,6 +21,7 @@ __all__ = [
     "displays",
     "dominance",
     "exceptions",
+    "experiments",
     "metrics",
     "model_selection",
     "resampling",

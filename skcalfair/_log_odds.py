@@ -116,6 +116,7 @@ def fit_platt(
     sample_weight: Floats | None = None,
     *,
     smooth_targets: bool = False,
+    start: PlattFit | None = None,
     max_iter: int = MAX_ITER,
 ) -> PlattFit:
     """Fit Platt scaling to one sample by unpenalised maximum likelihood.
@@ -130,6 +131,8 @@ def fit_platt(
         Non-negative weights.
     smooth_targets : bool, default=False
         Use Platt's 1999 targets ``(N+ + 1) / (N+ + 2)`` and ``1 / (N- + 2)``.
+    start : PlattFit, optional
+        A scalar fit to similar rows, which saves steps.
     max_iter : int, default=25
         Newton steps before a ConvergenceWarning.
 
@@ -151,7 +154,7 @@ def fit_platt(
         )
         smooth_targets = True
     fit = fit_platt_replicates(
-        x, y, weights, smooth_targets=smooth_targets, max_iter=max_iter
+        x, y, weights, smooth_targets=smooth_targets, start=start, max_iter=max_iter
     )
     if not fit.converged[0]:
         warnings.warn(
