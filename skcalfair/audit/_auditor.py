@@ -317,13 +317,7 @@ class SubgroupAuditor(MetaEstimatorMixin, BaseEstimator):
         splits = make_splits(self.cv, X, rows, metadata, split_seed)
         self._warn_of_leaks(splits, rows)
         seeds = run_seed.spawn(len(splits))
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        done = parallel(
-            delayed(perform)(number, X, rows, split, plan, seed)
-            for number, (split, seed) in enumerate(zip(splits, seeds, strict=True))
-        )
-        options = {"desc": "runs", "disable": quiet(self.progress), "leave": False}
-        runs = list(tqdm(done, total=len(splits), **options))
+        runs = self._perform(X, rows, splits, plan, seeds)
         check_failures(runs)
         self._keep(runs, splits, rows, plan)
         return self
@@ -518,6 +512,23 @@ class SubgroupAuditor(MetaEstimatorMixin, BaseEstimator):
                 "Use a splitter by group",
                 stacklevel=4,
             )
+
+    def _perform(
+        self,
+        X: Any,
+        rows: StudyRows,
+        splits: list[Split],
+        plan: Plan,
+        seeds: list[np.random.SeedSequence],
+    ) -> list[Run]:
+        """Train, calibrate and score every run."""
+        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        done = parallel(
+            delayed(perform)(number, X, rows, split, plan, seed)
+            for number, (split, seed) in enumerate(zip(splits, seeds, strict=True))
+        )
+        options = {"desc": "runs", "disable": quiet(self.progress), "leave": False}
+        return list(tqdm(done, total=len(splits), **options))
 
     def _keep(
         self, runs: list[Run], splits: list[Split], rows: StudyRows, plan: Plan

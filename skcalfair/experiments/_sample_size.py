@@ -293,7 +293,13 @@ def _plan(
             f"metrics must be names among {list(SAMPLE_METRICS)}; got "
             f"{unknown[0] if unknown else 'none'!r}"
         )
-    parts = np.asarray(FRACTIONS if fractions is None else fractions, dtype=np.float64)
+    parts = check_fractions(FRACTIONS if fractions is None else fractions)
+    return {"metrics": chosen, "fractions": parts, "n_bins": int(n_bins)}
+
+
+def check_fractions(fractions: Sequence[float]) -> list[float]:
+    """Increasing parts of a whole."""
+    parts = np.asarray(fractions, dtype=np.float64)
     if (
         parts.ndim != 1
         or not 1 <= len(parts) <= 250
@@ -303,7 +309,7 @@ def _plan(
             "fractions must be 1 to 250 increasing numbers in (0, 1]; got "
             f"{parts.tolist()}"
         )
-    return {"metrics": chosen, "fractions": parts.tolist(), "n_bins": int(n_bins)}
+    return parts.tolist()
 
 
 def _sizes(
