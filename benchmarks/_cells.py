@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
+
+from skcalfair.experiments._blocks import write_atomically
 
 # Audits of one block, which is one file of results.
 BLOCK = 50
@@ -78,16 +79,8 @@ def _block(
             dict(simulate(parameters, np.random.default_rng([seed, audit])))
             for audit in range(start, start + n)
         ]
-        _write(path, json.dumps(results))
+        write_atomically(path, json.dumps(results))
     frame = pd.DataFrame(json.loads(path.read_text()))
     frame.insert(0, "audit", np.arange(start, start + n))
     frame.insert(0, "cell", cell)
     return frame
-
-
-def _write(path: Path, text: str) -> None:
-    """Write beside the target and rename: never half a file."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.replace(temporary, path)
