@@ -129,7 +129,7 @@ class GroupBalanceDisplay:
         return cls(table_of(result, "groups_", "groups", columns=COLUMNS))
 
     def frame(self) -> pd.DataFrame:
-        """Numbers that are drawn.
+        """Return the numbers that are drawn.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class GroupBalanceDisplay:
         axes[0].set(title="classes", xlabel="rows")
         self._draw_groups(axes[1], table)
         for panel in axes:
-            panel.margins(x=0.4)
+            panel.margins(x=0.5)
             panel.invert_yaxis()
         despine(axes)
         self.axes_, self.figure_ = axes, axes[0].figure

@@ -95,7 +95,7 @@ class GroupRunsDisplay:
         return cls(chosen(table, "metric", metrics, "metrics"))
 
     def frame(self) -> pd.DataFrame:
-        """Statistics behind the boxes.
+        """Return the statistics behind the boxes.
 
         Returns
         -------

@@ -150,7 +150,7 @@ class ReliabilityDisplay:
         return cls(pd.concat(parts, ignore_index=True))
 
     def frame(self) -> pd.DataFrame:
-        """Numbers that are drawn.
+        """Return the numbers that are drawn.
 
         Returns
         -------

@@ -106,7 +106,7 @@ class SampleSizeDisplay:
         return [*names, "metric", "fraction"]
 
     def frame(self) -> pd.DataFrame:
-        """Statistics that are drawn.
+        """Return the statistics that are drawn.
 
         Returns
         -------
@@ -257,7 +257,7 @@ class DecalibrationDisplay:
         return cls(pd.concat(parts, ignore_index=True))
 
     def frame(self) -> pd.DataFrame:
-        """Numbers that are drawn.
+        """Return the numbers that are drawn.
 
         Returns
         -------

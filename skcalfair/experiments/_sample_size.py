@@ -415,8 +415,8 @@ def _frame(values: Floats, names: list[str], plan: dict[str, Any]) -> pd.DataFra
     frame.insert(3, "n", size)
     frame["value"] = np.swapaxes(values, 0, 1).ravel()
     missing = frame["value"].isna() & frame["metric"].isin(HELD_OUT)
-    frame["reason"] = pd.Series(None, index=frame.index, dtype=object)
-    frame.loc[missing, "reason"] = ONE_CLASS
+    reasons = [ONE_CLASS if lost else None for lost in missing]
+    frame["reason"] = pd.Series(reasons, dtype=object)
     return frame
 
 
