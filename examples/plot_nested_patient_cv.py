@@ -92,8 +92,8 @@ shares = [
 pd.DataFrame(shares, index=[f"fold {k}" for k in range(5)]).round(3)
 
 # %%
-# For calibration the rows that are left of each fold are divided once more, into training
-# and validation rows. No patient is on two sides of any of these runs.
+# For calibration the rows that are left of each fold are divided once more, into
+# training and validation rows. No patient is on two sides of any of these runs.
 
 runs = list(by_patient.split_nested(X, y, groups=patient, sensitive_features=tone))
 shared = [
