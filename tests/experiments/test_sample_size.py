@@ -253,7 +253,7 @@ class TestDecalibrations:
             ((-1.0, 1.0), "alpha"),
             (FunctionTransformer(lambda X: 1 - X), "must not change the order"),
         ],
-        ids=str,
+        ids=["decreasing", "outside", "short", "text", "negative", "transformer"],
     )
     def test_refuses(self, how, match):
         y, p = scores(300)
