@@ -202,6 +202,9 @@ class BetaDecalibrator(
 def decalibrate(p: Floats, alpha: float, beta: float) -> Floats:
     """Beta distribution function of probabilities; 0.5 stays put if it should."""
     q = betainc(alpha, beta, p)
+    # From the other side near 1, where older versions of SciPy stop short of it.
+    high = q > 0.5
+    q[high] = 1.0 - betainc(beta, alpha, 1.0 - p[high])
     if alpha == beta:
         # Rounding would move rows across the threshold.
         q[p == 0.5] = 0.5

@@ -13,6 +13,7 @@ from skcalfair.experiments._nested_samples import (
     FIRST,
     SAMPLE_METRICS,
     VALIDATION,
+    _leaving,
     draw_parts,
 )
 from skcalfair.metrics import (
@@ -155,6 +156,15 @@ class TestParts:
             counts = np.bincount(parts, minlength=len(sizes) + 2)
             assert counts[VALIDATION] == n_validation
             assert_array_equal(np.cumsum(counts[FIRST:]), sizes)
+
+    def test_a_rare_row_is_looked_for_until_it_is_found(self):
+        parts = np.zeros(10_000, dtype=np.uint8)
+        parts[1234] = 1
+        rng = np.random.default_rng(0)
+        assert _leaving(parts, np.array([0, 1]), rng).tolist() == [1234]
+        both = _leaving(parts, np.array([3, 1]), rng)
+        assert len(set(both)) == 4
+        assert 1234 in both
 
     def test_all_splits_are_equally_likely(self):
         rng = np.random.default_rng(0)
