@@ -61,6 +61,14 @@ class Scenario:
         """Cross-entropy of each row."""
         return log_loss_values(self.y, self.p)
 
+    def prepare(self, metrics: Sequence[str]) -> None:
+        """Compute what these metrics need of all rows, before it goes to workers."""
+        _ = self.residual
+        if HELD_OUT & set(metrics):
+            _ = self._fit_to_all
+        if {"log_loss", "calibration_loss_log_loss"} & set(metrics):
+            _ = self.log_loss
+
     def first_of_ties(self, rows: Positions) -> Positions:
         """First row with the score of each of these rows."""
         ascending = self.p[::-1]

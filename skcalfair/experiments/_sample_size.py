@@ -257,6 +257,8 @@ def sample_size_study(
         Scenario(str(name), _decalibrated(how, scores.p, name), scores.y)
         for name, how in chosen.items()
     ]
+    for scenario in scenarios:
+        scenario.prepare(plan["metrics"])
     seeds = child_seeds(random_state, n_splits)
     blocks = [
         seeds[start : start + SPLITS_PER_BLOCK]
@@ -354,7 +356,7 @@ def _apply(how: Decalibration, p: Floats) -> ArrayLike:
     if hasattr(how, "fit_transform"):
         return np.asarray(clone(how).fit_transform(p[:, np.newaxis]))[:, 0]
     if callable(how):
-        return how(p)
+        return how(p.copy())
     raise ValueError(
         "decalibrations must be pairs (alpha, beta), transformers or functions; got "
         f"{how!r}"
