@@ -12,7 +12,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from skcalfair.experiments._blocks import write_atomically
+from skcalfair._atomic import write_atomically
 
 # Audits of one block, which is one file of results.
 BLOCK = 50

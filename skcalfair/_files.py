@@ -1,7 +1,6 @@
 """Reading tables of cases and writing results whole or not at all."""
 
 import os
-import tempfile
 import warnings
 import zlib
 from lzma import LZMAError
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ._atomic import write_atomically
 from ._optional import import_optional
 
 PARQUET = (".parquet", ".pq")
@@ -219,21 +219,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8", newline="")
             return
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_atomically(path, text)
     except OSError as error:
         reason = error.strerror or _one_line(error)
         raise InputError(f"{path} cannot be written: {reason}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

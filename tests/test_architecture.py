@@ -19,6 +19,7 @@ ORDER = [
     "skcalfair",
     "exceptions",
     "_optional",
+    "_atomic",
     "_files",
     "_text",
     "_random",

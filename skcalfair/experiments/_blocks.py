@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,9 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
+from .._atomic import UNFINISHED, write_atomically
 from .._random import RandomStateLike
 
-# Beginning and end of the name of a file that is being written.
-UNFINISHED = ("writing-", ".part")
 # A file is written in far less time than this; an older one belongs to nobody.
 ABANDONED_SECONDS = 3600.0
 
@@ -105,21 +103,6 @@ def _block(
 def _file(folder: Path, key: Key) -> Path:
     text = json.dumps(key, sort_keys=True)
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write beside the target and rename: never half a file."""
-    prefix, suffix = UNFINISHED
-    handle, temporary = tempfile.mkstemp(suffix, prefix, path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut could leave an empty target
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
 
+from skcalfair._atomic import write_atomically
 from skcalfair.datasets import make_calibrated_scores
 from skcalfair.experiments import _sample_size, sample_size_study
 from skcalfair.experiments._blocks import (
     ABANDONED_SECONDS,
     digest,
     run_blocks,
-    write_atomically,
 )
 
 
