@@ -21,6 +21,7 @@ def main() -> None:
     reader_on_the_curve(n)
     equal_readers(n)
     fieller_coverage(n)
+    few_positives(n)
 
 
 def binormal(
@@ -93,6 +94,34 @@ def fieller_coverage(n_studies: int) -> None:
             f"  {n_cases:>3} cases of each class: covered in "
             f"{100 * hits / shown:.1f} %, unbounded in "
             f"{100 * unbounded / shown:.1f} % of {shown} studies that name both"
+        )
+
+
+def few_positives(n_studies: int) -> None:
+    """Coverage where few positives leave a reader without a miss in many studies."""
+    print("\nFieller sets of the gradient between one reader and calling nobody, 95 %:")
+    for positives, negatives, sens, fpr in (
+        (5, 200, 0.8, 0.2),
+        (10, 200, 0.9, 0.1),
+        (16, 811, 0.9, 0.01),
+    ):
+        hits, hits_of_all = [], []
+        for seed in range(n_studies):
+            rng = np.random.default_rng(seed)
+            y = np.repeat([1, 0], [positives, negatives])
+            calls = rng.random(len(y)) < np.where(y == 1, sens, fpr)
+            X = pd.DataFrame({"r": calls.astype(float)})
+            rows = DominanceTable(readers=["r"]).fit(X, y).breakpoints_
+            row = rows[rows["to_owner"] == "never positive"]
+            if len(row) == 1:
+                low, high = row[["fieller_low", "fieller_high"]].to_numpy()[0]
+                hits.append(low <= sens / fpr <= high)
+                if calls[y == 1].all():
+                    hits_of_all.append(hits[-1])
+        print(
+            f"  {positives:>2} positives, {negatives} negatives: covered in "
+            f"{100 * np.mean(hits):.1f} %; in {100 * np.mean(hits_of_all):.1f} % of "
+            f"the {len(hits_of_all)} studies in which all positives were found"
         )
 
 

@@ -1,5 +1,6 @@
 """Paired bootstrap of the cases of a reader study, and of its readers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,12 @@ from .._random import RandomStateLike, child_seeds
 from ..resampling import bootstrap_clusters, stratified_bootstrap
 from ._breakpoints import replicate_gradients
 from ._cases import Cases
-from ._replicates import Study, replicate_hulls
+from ._replicates import (
+    ReplicateVertices,
+    Study,
+    join_vertices,
+    replicate_hulls,
+)
 
 Floats = NDArray[np.float64]
 Calls = list[tuple[Floats, Floats]]
@@ -24,9 +30,32 @@ GRID: Floats = np.logspace(-3, 3, 49)
 class BootstrapResult:
     """Shares of bootstrap samples, and the breakpoints in each of them."""
 
-    support: pd.DataFrame
-    dominance: pd.DataFrame
+    names: list[str]
+    kinds: list[str]
+    on_hull: Floats
+    vertices: ReplicateVertices
     gradients: Floats
+    without_support: slice
+
+    @property
+    def support(self) -> pd.DataFrame:
+        """How often each name has a vertex."""
+        columns = {"name": self.names, "kind": self.kinds, "on_hull": self.on_hull}
+        return pd.DataFrame(columns)
+
+    def dominance(self, cpg: Iterable[float]) -> pd.DataFrame:
+        """How often each name is best, a row for each gradient and name."""
+        grid = list(cpg)
+        shares = np.array([self.vertices.support(m) for m in grid])
+        shares[:, self.without_support] = np.nan
+        return pd.DataFrame(
+            {
+                "cpg": np.repeat(grid, len(self.names)),
+                "name": self.names * len(grid),
+                "kind": self.kinds * len(grid),
+                "support": shares.ravel(),
+            }
+        )
 
 
 def bootstrap_study(
@@ -47,16 +76,17 @@ def bootstrap_study(
         delayed(_block)(cases, study, changes, n, seed, resample_readers)
         for n, seed in zip(sizes, seeds, strict=True)
     )
-    on_hull = sum(block[0] for block in blocks) / n_bootstrap
-    dominance = sum(block[1] for block in blocks) / n_bootstrap
-    gradients = np.concatenate([block[2] for block in blocks])
+    on_hull = np.concatenate([block[0] for block in blocks]).mean(axis=0)
+    vertices = join_vertices(
+        [block[1] for block in blocks],
+        [_add_unions(study, block[1].owners) for block in blocks],
+    )
     names, kinds = _with_unions(study)
-    if resample_readers:
-        # Left out of a third of the samples, a reader's share says little of it.
-        on_hull[_named_readers(study)] = np.nan
-        dominance[:, _named_readers(study)] = np.nan
-    support = pd.DataFrame({"name": names, "kind": kinds, "on_hull": on_hull})
-    return BootstrapResult(support, _long(names, kinds, dominance), gradients)
+    # Left out of a third of the samples, a reader's share says little of it.
+    hidden = _named_readers(study) if resample_readers else slice(0, 0)
+    on_hull[hidden] = np.nan
+    gradients = np.concatenate([block[2] for block in blocks])
+    return BootstrapResult(names, kinds, on_hull, vertices, gradients, hidden)
 
 
 def _block(
@@ -66,8 +96,8 @@ def _block(
     n: int,
     seed: np.random.SeedSequence,
     resample_readers: bool,
-) -> tuple[Floats, Floats, Floats]:
-    """Sums over some bootstrap samples, and the gradients in each."""
+) -> tuple[NDArray[np.bool_], ReplicateVertices, Floats]:
+    """Who is on the hull of some bootstrap samples, their vertices and breakpoints."""
     rng = np.random.default_rng(seed)
     counts = draw_cases(cases, n, rng)
     readers = None
@@ -75,16 +105,11 @@ def _block(
         drawn = rng.integers(study.n_readers, size=(n, study.n_readers))
         readers = (drawn[:, :, None] == np.arange(study.n_readers)).any(axis=1)
     hulls = replicate_hulls(study, counts, readers)
-    best = hulls.owners_of_place[hulls.best_places(GRID)]
     weights = counts if study.weights is None else counts * study.weights
     gradients = np.empty((n, len(changes)))
     for k, calls in enumerate(changes):
         gradients[:, k] = replicate_gradients(cases, weights.astype(float), calls)
-    return (
-        _add_unions(study, hulls.on_hull).sum(axis=0, dtype=float),
-        _add_unions(study, best).sum(axis=0, dtype=float),
-        gradients,
-    )
+    return _add_unions(study, hulls.on_hull), hulls.vertices(), gradients
 
 
 def draw_cases(cases: Cases, n: int, rng: np.random.Generator) -> NDArray:
@@ -136,15 +161,3 @@ def _add_unions(study: Study, owned: NDArray[np.bool_]) -> NDArray[np.bool_]:
     any_model = owned[..., :m].any(axis=-1, keepdims=True)
     any_reader = owned[..., _named_readers(study)].any(axis=-1, keepdims=True)
     return np.concatenate([owned, any_model, any_reader], axis=-1)
-
-
-def _long(names: list[str], kinds: list[str], dominance: Floats) -> pd.DataFrame:
-    n = len(names)
-    return pd.DataFrame(
-        {
-            "cpg": np.repeat(GRID, n),
-            "name": names * len(GRID),
-            "kind": kinds * len(GRID),
-            "support": dominance.ravel(),
-        }
-    )

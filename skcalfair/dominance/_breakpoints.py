@@ -42,8 +42,11 @@ def fieller_from_points(points: OperatingPoints, change: Breakpoint) -> FiellerS
             continue
         i = vertex.points[0]
         for k, total in enumerate((points.positives[i], points.negatives[i])):
-            rate = (vertex.tpr, vertex.fpr)[k]
-            covariance[k, k] += rate * (1 - rate) / (total * points.unit)
+            n = float(total * points.unit)
+            if n < 2:
+                return UNKNOWN
+            rate = ((vertex.tpr, vertex.fpr)[k] * n + 1.0) / (n + 2.0)
+            covariance[k, k] += rate * (1.0 - rate) / n
     return fieller_set(_difference(change), covariance)
 
 
@@ -62,8 +65,51 @@ def fieller_from_cases(cases: Cases, calls: tuple[Floats, Floats]) -> FiellerSet
         summed = np.zeros((int(cases.clusters.max()) + 1, 2))
         np.add.at(summed, cases.clusters, influence)
         influence = summed
-    n = len(influence)
-    return fieller_set(difference, influence.T @ influence * (n / max(n - 1, 1)))
+    covariance = influence.T @ influence
+    for k, outcome in enumerate((True, False)):
+        n, least = _smoothed_variance(cases, calls, outcome)
+        if n < 2:
+            return UNKNOWN
+        # A class without an error, or without a disagreement, does not show that there
+        # can be none.
+        found = covariance[k, k]
+        variance = max(found * n / (n - 1), least)
+        scale = np.sqrt(variance / found) if found > 0 else 0.0
+        covariance[k, :] *= scale
+        covariance[:, k] *= scale
+        covariance[k, k] = variance
+    return fieller_set(difference, covariance)
+
+
+def _smoothed_variance(
+    cases: Cases, calls: tuple[Floats, Floats], outcome: bool
+) -> tuple[int, float]:
+    """Number of independent units of a class, and a variance for the difference there.
+
+    Two cases are added, spread over the combinations of the two decisions, as Agresti
+    and Min do for paired proportions. A trivial strategy takes part as what it is.
+    """
+    lower, upper = calls
+    read = (cases.is_positive == outcome) & ~np.isnan(lower) & ~np.isnan(upper)
+    if not read.any():
+        return 0, 0.0
+    units = read.sum() if cases.clusters is None else len(set(cases.clusters[read]))
+    weights = np.ones(len(cases)) if cases.weights is None else cases.weights
+    share = weights[read] / weights[read].sum()
+    values = [
+        [0.0, 1.0] if np.ptp(decided) else [float(decided[0])]
+        for decided in (lower[~np.isnan(lower)], upper[~np.isnan(upper)])
+    ]
+    cells = [(a, b) for a in values[0] for b in values[1]]
+    n = float(units)
+    added = 2.0 / len(cells)
+    probability = [
+        (n * share[(lower[read] == a) & (upper[read] == b)].sum() + added) / (n + 2.0)
+        for a, b in cells
+    ]
+    d = np.array([a - b for a, b in cells])
+    p = np.array(probability)
+    return int(units), float(p @ d**2 - (p @ d) ** 2) / n
 
 
 def _influence(cases: Cases, calls: Floats) -> tuple[Floats, Floats]:

@@ -90,6 +90,8 @@ class Cases:
             for call in (1.0, 0.0)
         ]
         tp, fn, fp, tn = cells
+        if not any(cells):
+            raise ValueError(f"reader {name!r} read no case: leave this column out")
         for count, label in ((tp + fn, "positive"), (fp + tn, "negative")):
             if count == 0:
                 raise ValueError(

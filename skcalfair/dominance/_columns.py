@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -40,13 +40,20 @@ def text_labels(y: Any, pos_label: Any) -> tuple[NDArray, Any]:
     return labels, labels[-1] if pos_label is None else pos_label
 
 
+def may_hold_text(X: Any) -> bool:
+    """Whether calls may be given as labels in text."""
+    return hasattr(X, "columns") or not (
+        isinstance(X, np.ndarray) and X.dtype.kind in "fiubc"
+    )
+
+
 def encode_text_calls(X: Any, classes: NDArray, pos_label: Any) -> Any:
     """Replace calls given as class labels in text by 0 and 1; other input as it came.
 
     Frames come back as pandas frames of numbers, under their own column names.
     """
     if not hasattr(X, "columns") or not hasattr(X, "shape"):
-        return X
+        return _encode_text_array(X, classes, pos_label)
     names = list(X.columns)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -56,6 +63,30 @@ def encode_text_calls(X: Any, classes: NDArray, pos_label: Any) -> Any:
         for name in names
     }
     return pd.DataFrame(columns, columns=X.columns, index=getattr(X, "index", None))
+
+
+def _encode_text_array(X: Any, classes: NDArray, pos_label: Any) -> Any:
+    """Likewise for lists and arrays; those without text are left to validation."""
+    if isinstance(X, np.ndarray) and X.dtype.kind not in "OUS":
+        return X
+    if not isinstance(X, (list, tuple, np.ndarray)):
+        return X
+    try:
+        cells = np.array(X, dtype=object)
+    except ValueError:
+        return X
+    if cells.ndim != 2 or not any(isinstance(value, str) for value in cells.flat):
+        return X
+    columns = []
+    for j in range(cells.shape[1]):
+        values = cells[:, j]
+        if not any(isinstance(value, str) for value in values):
+            values = as_floats(values, f"column {j} of X")
+        elif not set(values.tolist()) & set(classes.tolist()):
+            # Numbers that stand as text beside the calls.
+            values = as_floats(pd.to_numeric(values), f"column {j} of X")
+        columns.append(_numeric_column(values, j, classes, pos_label))
+    return np.column_stack(columns)
 
 
 def _numeric_column(
@@ -70,7 +101,8 @@ def _numeric_column(
         if strange:
             raise ValueError(
                 f"column {name!r} of X holds text that is no label of y: "
-                f"{strange[0]!r} is not among {classes.tolist()}"
+                f"{strange[0]!r} is not among {classes.tolist()}; scores must be "
+                "numbers"
             )
         return np.where(missing, np.nan, values == pos_label).astype(np.float64)
     return as_floats(values, f"column {name!r} of X")
@@ -96,12 +128,13 @@ def _numeric(classes: NDArray) -> NDArray:
 
 
 def is_binary(values: Floats, classes: NDArray) -> bool:
-    """Whether a column holds calls: 0 and 1, or the labels of y."""
+    """Whether a column holds calls: 0 and 1, -1 and 1, or the labels of y."""
     # Scores show in their first few rows; all rows of a million cost more.
     for rows in (values[:256], values):
         known = rows[~np.isnan(rows)]
         numeric = _numeric(classes)
-        if not any(np.isin(known, codes).all() for codes in ([0.0, 1.0], numeric)):
+        codings = ([0.0, 1.0], [-1.0, 1.0], numeric)
+        if not any(np.isin(known, codes).all() for codes in codings):
             return False
     return True
 
@@ -168,29 +201,58 @@ def check_scores(X: Floats, roles: Roles) -> None:
             )
 
 
-def reader_calls(
-    values: Floats, name: str, threshold: float | None, classes: NDArray, pos_label: Any
-) -> Floats:
-    """Calls as 1 (positive), 0 and NaN (not read)."""
-    unread = np.isnan(values)
-    if threshold is not None:
-        positive = values >= threshold
-    else:
-        known = values[~unread]
-        numeric = _numeric(classes)
-        if len(numeric) and np.isin(known, numeric).all():
-            positive = values == pos_label
-        elif np.isin(known, [0.0, 1.0]).all():
-            positive = values == 1.0
+def find_codings(
+    X: Floats, roles: Roles, classes: NDArray, pos_label: Any
+) -> dict[int, float]:
+    """Value of each reader's column that is a positive call.
+
+    Decided once, for later rows may not show both values. A column of ones alone can be
+    a label or a yes, and goes by the other readers.
+    """
+    found: dict[int, float] = {}
+    unclear = []
+    labels = set(_numeric(classes).tolist())
+    codings = [({0.0, 1.0}, 1.0), ({-1.0, 1.0}, 1.0)]
+    if labels:
+        codings.insert(0, (labels, float(pos_label)))
+    for j, threshold in roles.readers.items():
+        known = set(X[~np.isnan(X[:, j]), j].tolist())
+        if threshold is not None or not known:
+            continue
+        fits = [positive for codes, positive in codings if known <= codes]
+        if not fits:
+            _refuse_ratings(sorted(known), roles.names[j])
+        if len(set(fits)) == 1 or labels in ({0.0, 1.0}, {-1.0, 1.0}):
+            # The labels go first: truth in 0 and 1 leaves no doubt.
+            found[j] = fits[0]
         else:
-            distinct = np.unique(known)
-            shown = ", ".join(f"{value:g}" for value in distinct[:5])
+            unclear.append(j)
+    others = set(found.values())
+    for j in unclear:
+        if len(others) != 1:
             raise ValueError(
-                f"reader {name!r} does not hold calls of two kinds but {shown}"
-                f"{', ...' if len(distinct) > 5 else ''}: state from which rating on a "
-                f"case is called positive, readers={{{name!r}: threshold}}"
+                f"reader {roles.names[j]!r} has only the value 1, which can be the "
+                f"label 1 of y or a positive call: code the calls as y, "
+                f"{_numeric(classes).tolist()}"
             )
-    return np.where(unread, np.nan, positive.astype(np.float64))
+        found[j] = next(iter(others))
+    return found
+
+
+def reader_calls(values: Floats, roles: Roles, j: int, coding: float | None) -> Floats:
+    """Calls as 1 (positive), 0 and NaN (not read)."""
+    threshold = roles.readers[j]
+    positive = values == coding if threshold is None else values >= threshold
+    return np.where(np.isnan(values), np.nan, positive.astype(np.float64))
+
+
+def _refuse_ratings(known: list[float], name: str) -> NoReturn:
+    shown = ", ".join(f"{value:g}" for value in known[:5])
+    raise ValueError(
+        f"reader {name!r} does not hold calls of two kinds but {shown}"
+        f"{', ...' if len(known) > 5 else ''}: state from which rating on a case is "
+        f"called positive, readers={{{name!r}: threshold}}"
+    )
 
 
 def whole_weights(sample_weight: Floats | None) -> tuple[Ints | None, float]:

@@ -25,6 +25,7 @@ from ._columns import (
     Roles,
     check_scores,
     encode_text_calls,
+    find_codings,
     reader_calls,
     whole_weights,
 )
@@ -392,9 +393,9 @@ def _check(
     columns = np.column_stack([scores, frame.to_numpy(dtype=np.float64)])
     check_scores(columns, roles)
     whole, unit = whole_weights(weights)
+    codings = find_codings(columns, roles, classes, positive)
     read = [
-        reader_calls(columns[:, j], names[j], None, classes, positive)
-        for j in roles.readers
+        reader_calls(columns[:, j], roles, j, codings.get(j)) for j in roles.readers
     ]
     return Cases(outcome == 1, [scores], read, roles, whole, unit)
 

@@ -75,7 +75,7 @@ class OptimalDecision:
         """
         best = self.table.iloc[0]
         lines = [
-            f"At a prevalence of {100 * self.prevalence:g} % and a cost ratio of "
+            f"At a prevalence of {100 * self.prevalence:.4g} % and a cost ratio of "
             f"{self.cost_ratio:g} (false positive to false negative), the "
             f"cost-prevalence gradient is {self.cpg:.4g}.",
             f"Least expected cost: {self._winners_in_words()}.",

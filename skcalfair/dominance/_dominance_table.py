@@ -14,6 +14,7 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -28,7 +29,7 @@ from .._validation import (
     encode_clusters,
     encode_two_classes,
 )
-from ._bootstrap import bootstrap_study
+from ._bootstrap import GRID, bootstrap_study
 from ._breakpoints import (
     breakpoint_frame,
     breakpoints,
@@ -40,7 +41,9 @@ from ._cases import Cases
 from ._columns import (
     check_scores,
     encode_text_calls,
+    find_codings,
     find_roles,
+    may_hold_text,
     reader_calls,
     text_labels,
     whole_weights,
@@ -70,16 +73,18 @@ class DominanceTable(
     ----------
     readers : list of str or int, or dict, default=None
         Columns of human readers, by name or position; the other columns are models. A
-        dict maps each reader to the threshold from which on a rating is a positive
+        dict maps every reader to the threshold from which on a rating is a positive
         call, or to None for calls. By default all columns of calls (two values: 0 and
         1, or the labels of `y`) are readers.
     pos_label : int, float, bool or str, default=None
-        Label of the positive class. By default the greater of the two sorted labels.
+        Label of the positive class. By default the greater of the two sorted labels:
+        name it where labels are text.
     prevalence : float, default=None
         Share of positives in the population of use, in (0, 1): where `predict` and
         `transform` act. By default that of the sample.
     cost_ratio : float, default=1.0
-        Cost of a false positive over that of a false negative, likewise.
+        Cost of a false positive over that of a false negative, likewise. An assumption
+        about the use, nothing to tune: `score` is the accuracy, as of any classifier.
     convention : {"expected_cost", "as_published"}, default="expected_cost"
         How `table` is laid out; see the Notes. `at` and `predict` go by the expected
         cost always.
@@ -121,11 +126,16 @@ class DominanceTable(
         a vertex (`on_hull`).
     dominance_support_ : DataFrame
         With `n_bootstrap`, for each gradient of a grid and each name the share of
-        samples in which it is best (`cpg`, `name`, `support`).
+        samples in which it is best (`cpg`, `name`, `kind`, `support`). For other
+        gradients: `dominance_support`.
     cross_fit_ : DataFrame
         With `cross_fit`, per gradient of a grid: the cost of the best on the same cases
         (`in_sample`) and on cases that did not choose it (`cross_fitted`), and the same
         for models and readers apart.
+    n_cases_ : int
+        Number of cases of positive weight.
+    sample_prevalence_ : float
+        Weighted share of positive cases among them.
     prevalence_ : float
         Prevalence at which `predict` and `transform` act.
     winners_ : tuple of str
@@ -172,16 +182,25 @@ class DominanceTable(
     cost the same; its 95 % Fieller set as text (it can be unbounded), with
     `fieller_low` and `fieller_high` (low is above high where the set leaves out what
     lies between them); and the 95 % percentile range over bootstrap samples, but for
-    those in which the two change places. Bootstrap support is no evidence: of two equal
-    readers, one has more than .95 in 8 % of studies.
+    those in which the two change places. The variances of the Fieller set are those of
+    the paired decisions, by cluster if there are any, but never below what two cases
+    spread over the combinations of the two decisions would leave [4]_: where all
+    positives were found, it is not sure that all would be. Bootstrap support is no
+    evidence: of two equal readers, one has more than .95 in 8 to 10 % of studies.
 
     References
     ----------
     .. [1] F. Provost, T. Fawcett and R. Kohavi, "The case against accuracy estimation
        for comparing induction algorithms", Proceedings of the 15th International
        Conference on Machine Learning, 1998.
+    .. [2] M. Merry, P. J. Riddle and J. Warren, "Human versus machine: how do we know
+       who is winning? ROC analysis for comparing human and machine performance under
+       varying cost-prevalence assumptions", Methods of Information in Medicine 61
+       (S 01), 2022.
     .. [3] C. Drummond and R. C. Holte, "Cost curves: an improved method for visualizing
        classifier performance", Machine Learning 65, 2006.
+    .. [4] A. Agresti and Y. Min, "Simple improved confidence intervals for comparing
+       matched proportions", Statistics in Medicine 24, 2005.
 
     Examples
     --------
@@ -281,6 +300,7 @@ class DominanceTable(
         cases = self._check_cases(X, y, sample_weight, clusters)
         self._kinds = cases.roles.kinds
         self.pairing_ = cases.pairing
+        self.n_cases_, self.sample_prevalence_ = len(cases), cases.prevalence
         self.prevalence_ = (
             cases.prevalence
             if self.prevalence is None
@@ -373,7 +393,7 @@ class DominanceTable(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, clusters: Any
     ) -> Cases:
         """Validate everything once; cases of zero weight are gone afterwards."""
-        if hasattr(X, "columns") and y is not None:
+        if y is not None and may_hold_text(X):
             X = encode_text_calls(X, *text_labels(y, self.pos_label))
         X, y = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite=False, order="F"
@@ -391,6 +411,8 @@ class DominanceTable(
         names = self._column_names()
         named = hasattr(self, "feature_names_in_")
         self._roles = find_roles(X, names, self.readers, self.classes_, named)
+        check_scores(X, self._roles)
+        self._codings = find_codings(X, self._roles, self.classes_, self.pos_label_)
         whole, unit = whole_weights(weights)
         scores, calls = self._split(X)
         return Cases(outcome == 1, scores, calls, self._roles, whole, unit, codes)
@@ -405,10 +427,9 @@ class DominanceTable(
     def _split(self, X: Floats) -> tuple[list[Floats], list[Floats]]:
         """Columns of scores, and calls as 1, 0 and NaN."""
         check_scores(X, self._roles)
-        names = self._roles.names
         calls = [
-            reader_calls(X[:, j], names[j], t, self.classes_, self.pos_label_)
-            for j, t in self._roles.readers.items()
+            reader_calls(X[:, j], self._roles, j, self._codings.get(j))
+            for j in self._roles.readers
         ]
         return [X[:, j] for j in self._roles.models], calls
 
@@ -442,7 +463,9 @@ class DominanceTable(
                 random_state=np.random.default_rng(seeds[0]),
                 n_jobs=self.n_jobs,
             )
-            self.support_, self.dominance_support_ = result.support, result.dominance
+            self._bootstrap = result
+            self.support_ = result.support
+            self.dominance_support_ = result.dominance(GRID)
             gradients = result.gradients
         self.breakpoints_ = breakpoint_frame(changes, sets, gradients)
         if self.cross_fit:
@@ -573,6 +596,35 @@ class DominanceTable(
             check_prevalence(prevalence),
             check_cost_ratio(ratio),
         )
+
+    def dominance_support(self, cpg: float | Iterable[float]) -> pd.DataFrame:
+        """Say how often each name is best at chosen gradients, over bootstrap samples.
+
+        Parameters
+        ----------
+        cpg : float or list of float
+            Cost-prevalence gradients, from 0 on.
+
+        Returns
+        -------
+        DataFrame
+            As `dominance_support_`: `cpg`, `name`, `kind` and `support`, in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If a gradient is negative or missing, or the table was fitted without
+            `n_bootstrap`.
+        """
+        check_is_fitted(self, "operating_points_")
+        if not hasattr(self, "_bootstrap"):
+            raise ValueError(
+                "there is no support: fit the table on cases, with n_bootstrap above 0"
+            )
+        gradients = [float(m) for m in np.atleast_1d(np.asarray(cpg, dtype=float))]
+        if not all(m >= 0 for m in gradients):
+            raise ValueError(f"cpg must hold numbers from 0 on; got {cpg!r}")
+        return self._bootstrap.dominance(gradients)
 
     def summary(
         self,
@@ -706,6 +758,11 @@ class DominanceTable(
         check_is_fitted(self, "operating_points_")
 
     def _check_columns(self, X: Any) -> Floats:
+        if hasattr(self, "operating_points_") and not hasattr(self, "_roles"):
+            raise NotFittedError(
+                "this table was made from operating points and has no columns to "
+                "decide from; fit a table on the cases"
+            )
         check_is_fitted(self, "decision_thresholds_")
         X = encode_text_calls(X, self.classes_, self.pos_label_)
         return validate_data(

@@ -242,12 +242,12 @@ def _names(table: pd.DataFrame) -> NDArray[np.object_]:
 
 
 def _kinds(table: pd.DataFrame, names: NDArray[np.object_]) -> NDArray[np.object_]:
+    several = pd.Series(names).value_counts()
+    usual = ["model" if several[name] > 1 else "reader" for name in names]
     if "kind" not in table:
-        several = pd.Series(names).value_counts()
-        return np.array(
-            ["model" if several[name] > 1 else "reader" for name in names], dtype=object
-        )
-    kinds = np.array([str(kind).lower() for kind in table["kind"]], dtype=object)
+        return np.array(usual, dtype=object)
+    given = table["kind"].where(table["kind"].notna(), usual)
+    kinds = np.array([str(kind).strip().lower() for kind in given], dtype=object)
     for name, kind in zip(names, kinds, strict=True):
         if kind not in ("model", "reader"):
             raise ValueError(f"kind must be 'model' or 'reader'; {name!r} has {kind!r}")

@@ -5,6 +5,7 @@ All its curves lie one after another in flat arrays, so that numpy's loops run o
 million points instead of Python's over a thousand curves.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -123,12 +124,58 @@ class ReplicateHulls:
             best[i] = self.place[vertices[a + at]]
         return best
 
+    def vertices(self) -> "ReplicateVertices":
+        """Every vertex with the gradients it is best for, and its owners."""
+        first = np.flatnonzero(np.diff(self.place, prepend=-1))
+        at = first[self.vertex[self.place[first]]]
+        x, y, study = self.x[at], self.y[at], self.study[at]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slopes = np.diff(y) / np.diff(x)
+        ends = np.diff(study) > 0
+        # Slopes fall with x: the first vertex of a study is best without upper limit.
+        high = np.append(np.inf, np.where(ends, np.inf, slopes))
+        low = np.append(np.where(ends, 0.0, slopes), 0.0)
+        return ReplicateVertices(
+            low, high, self.owners_of_place[self.place[at]], self.n_studies
+        )
+
     @cached_property
     def owners_of_place(self) -> NDArray[np.bool_]:
         """Who owns each place, of shape (n_places, n_names)."""
         owners = np.zeros((int(self.place[-1]) + 1, self.n_names), dtype=bool)
         owners[self.place, self.name] = True
         return owners
+
+
+@dataclass(frozen=True)
+class ReplicateVertices:
+    """Vertices of resampled studies: gradients `low` to `high`, and who owns them.
+
+    `owners` has the shape (n_vertices, n_names).
+    """
+
+    low: Floats
+    high: Floats
+    owners: NDArray[np.bool_]
+    n_studies: int
+
+    def support(self, cpg: float) -> Floats:
+        """Share of the studies in which each name is best at a gradient."""
+        best = (self.low <= cpg) & (cpg < self.high)
+        share: Floats = self.owners[best].sum(axis=0) / self.n_studies
+        return share
+
+
+def join_vertices(
+    parts: Sequence[ReplicateVertices], owners: Sequence[NDArray[np.bool_]]
+) -> ReplicateVertices:
+    """Vertices of several blocks, with their owners as given."""
+    return ReplicateVertices(
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.high for part in parts]),
+        np.concatenate(owners),
+        sum(part.n_studies for part in parts),
+    )
 
 
 def replicate_hulls(

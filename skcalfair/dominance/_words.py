@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 
 from .._text import join, plural, shorten, table
+from ._costs import gradient as cost_gradient
 from ._table import column_mark
 
 # Columns of a terminal that is not wide.
 WIDTH = 92
 NAME_WIDTH = 30
+# Fewer cases of a class say little of chance.
+FEW = 20
 # So many rows of a list are shown, then how many more there are.
 MOST_ROWS = 12
 
@@ -113,6 +116,7 @@ def blocks(
             "condition is where the decision is used. Assume a prevalence."
         )
     found += _dominated(dominance.dominated_)
+    found += _below_chance(dominance.operating_points_)
     found += _uncertainty(dominance)
     found += _pairing(dominance)
     return found
@@ -146,21 +150,29 @@ def _size(dominance: Any) -> str:
     if not hasattr(dominance, "prevalence_"):
         what = "with counts" if points.has_counts else "as rates"
         return f"{plural(len(points), 'operating point')} {what}"
-    pairing = dominance.pairing_
-    if len(pairing):
-        n = int(pairing["n_read"].iloc[0] + pairing["n_unread"].iloc[0])
-    else:
-        n = round((points.positives[0] + points.negatives[0]) * points.unit)
-    share = ""
-    if dominance.prevalence is None:
-        share = f", {percent(dominance.prevalence_)} positive"
-    return plural(n, "case") + share
+    label = dominance.pos_label_
+    named = "" if label in (1, True) else f" ({label!r})"
+    return (
+        f"{plural(dominance.n_cases_, 'case')}, "
+        f"{percent(dominance.sample_prevalence_)} positive{named}"
+    )
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:
     shown = [shorten(name, NAME_WIDTH) for name in names[:most]]
     more = len(names) - len(shown)
     return ", ".join([*shown, f"{more} more"] if more else shown)
+
+
+def _below_chance(points: Any) -> list[Block]:
+    """Say that all readers call the wrong way round, which is a matter of coding."""
+    readers = points.kind == "reader"
+    if not readers.any() or (points.sensitivity >= points.fpr)[readers].any():
+        return []
+    return [
+        "Every reader does worse than chance: is the positive class the right one, and "
+        "does a high rating mean positive?"
+    ]
 
 
 # -- the table -------------------------------------------------------------------------
@@ -293,8 +305,25 @@ def _uncertainty(dominance: Any) -> list[Block]:
         found += [_support(support)]
         found += [SUPPORT_IS_NO_EVIDENCE.format(n=f"{dominance.n_bootstrap:,}")]
     if hasattr(dominance, "prevalence_"):
-        found.append(PICKED)
+        found += [*_few_cases(dominance), PICKED, *_cross_fitted(dominance)]
     return found
+
+
+def _few_cases(dominance: Any) -> list[Block]:
+    points = dominance.operating_points_
+    if not len(points):
+        return []
+    for label, counts in (
+        ("positive", points.positives),
+        ("negative", points.negatives),
+    ):
+        n = counts.min() * points.unit
+        if n < FEW:
+            return [
+                f"With {plural(round(n), f'{label} case')}, sets, ranges and shares "
+                "are rough at best."
+            ]
+    return []
 
 
 def _breakpoints(frame: pd.DataFrame | None) -> list[Block]:
@@ -333,24 +362,39 @@ def _support(frame: pd.DataFrame) -> Rows:
 
 
 def _support_at(dominance: Any, cpg: float) -> str:
-    """Support at the gradient of the grid that is nearest to a decision's."""
-    frame = getattr(dominance, "dominance_support_", None)
-    if frame is None or frame.empty:
+    """Support at the gradient of a decision."""
+    if not hasattr(dominance, "support_"):
         return ""
-    grid = frame["cpg"].unique()
-    with np.errstate(divide="ignore"):
-        nearest = grid[np.argmin(np.abs(np.log(grid) - np.log(cpg)))]
-    here = frame[frame["cpg"] == nearest].sort_values(
-        "support", ascending=False, kind="stable"
-    )
+    here = dominance.dominance_support(cpg)
+    here = here.sort_values("support", ascending=False, kind="stable")
     named = [
         f"{shorten(str(row['name']), NAME_WIDTH)} {100 * row['support']:.0f} %"
         for row in here.head(4).to_dict("records")
         if row["support"] > 0
     ]
-    if not named:
-        return ""
-    return f"\nBootstrap support (at CPG {gradient(nearest)}): {', '.join(named)}."
+    return f"\nBootstrap support here: {', '.join(named)}." if named else ""
+
+
+def _cross_fitted(dominance: Any) -> list[Block]:
+    """What the best choice costs on other cases, at the table's own gradient."""
+    frame = getattr(dominance, "cross_fit_", None)
+    if frame is None:
+        return []
+    if frame["cross_fitted"].isna().all():
+        return ["Too few cases of a class to judge the choice on others."]
+    cpg = cost_gradient(dominance.prevalence_, dominance.cost_ratio)
+    row = frame.iloc[(np.log(frame["cpg"]) - np.log(cpg)).abs().argmin()]
+    parts = [
+        f"{label} {row[f'{prefix}cross_fitted']:.3f} instead of "
+        f"{row[f'{prefix}in_sample']:.3f}"
+        for prefix, label in (("", "all"), ("model_", "models"), ("reader_", "readers"))
+        if not np.isnan(row[f"{prefix}cross_fitted"])
+    ]
+    return [
+        "Chosen on half of the cases and judged on the other half, the best of "
+        f"{', of '.join(parts)} (normalised expected cost at "
+        f"CPG {gradient(row['cpg'])})."
+    ]
 
 
 # -- cases not read --------------------------------------------------------------------

@@ -335,7 +335,7 @@ class TestInput:
             ({"reader_calls": np.ones((60, 0))}, "at least one reader"),
             ({"reader_calls": np.ones((59, 1))}, "got 59 for 60 cases"),
             ({"reader_calls": np.full((60, 1), 0.5)}, "does not hold calls of two"),
-            ({"reader_calls": np.full((60, 1), np.nan)}, "read no positive case"),
+            ({"reader_calls": np.full((60, 1), np.nan)}, "read no case"),
             ({"reader_calls": pd.DataFrame({"model": np.ones(60)})}, "may be named"),
             ({"sample_weight": -np.ones(60)}, "must not be negative"),
         ],

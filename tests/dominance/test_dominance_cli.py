@@ -187,7 +187,7 @@ class TestReads:
         )
         output = succeed(path, "--positive", "ill")
         other = succeed(write(anna=study["anna"].where(study.index > 0)))
-        assert output == other
+        assert output == other.replace(" positive: 1", " positive ('ill'): 1")
         assert "say which is positive by --positive" in refused(path)
 
     def test_weights_and_clusters(self, write, study):
@@ -250,12 +250,13 @@ class TestUncertainty:
         )
         table.dominance_support_ = pd.DataFrame(
             {
-                "cpg": [1.0, 1.0, 2.0, 2.0],
-                "name": ["anna", "p"] * 2,
-                "kind": ["reader", "model"] * 2,
-                "support": [0.1, 0.9, 0.75, 0.25],
+                "cpg": [2.0, 2.0],
+                "name": ["anna", "p"],
+                "kind": ["reader", "model"],
+                "support": [0.75, 0.25],
             }
         )
+        table.dominance_support = lambda cpg: table.dominance_support_
         table.breakpoints_ = pd.DataFrame(
             {
                 "from_owner": ["p", "anna"],
@@ -276,8 +277,7 @@ class TestUncertainty:
         assert re.search(r"p +anna +0.5 +\[0.2, 1.3\] +0.25 to 1.2$", text, re.M)
         assert re.search(r"anna +p +2 +\(-inf, inf\)$", text, re.M)
         assert re.search(r"p +100.0 %\nanna +40.0 %", text)
-        # The gradient of the decision is 2.
-        assert "Bootstrap support (at CPG 2): anna 75 %, p 25 %." in flat
+        assert "Bootstrap support here: anna 75 %, p 25 %." in flat
         assert "share of 200 samples of the cases" in flat
         assert "It is no evidence" in flat
 
@@ -285,7 +285,7 @@ class TestUncertainty:
         table.support_.loc[0, "on_hull"] = np.nan
         table.dominance_support_["support"] = np.nan
         text = describe(table, [1 / 3])
-        assert "Bootstrap support (at" not in text
+        assert "Bootstrap support here" not in text
 
     def test_nothing_without_it(self, study):
         table = fitted(study)
@@ -660,7 +660,7 @@ class TestWords:
         table = fitted(study, prevalence=0.05, cost_ratio=0.2)
         found = blocks(table)
         assert table.at().summary() in found
-        assert found[0].startswith("120 cases: 1 model")
+        assert found[0].startswith("120 cases, 33.3 % positive: 1 model")
 
 
 def test_ecg_readers(data_home, tmp_path):

@@ -350,6 +350,12 @@ def test_points_as_counts_rates_index_dict_and_polars_agree():
     assert np.isnan(OperatingPoints.from_frame(rates).to_frame()["TP"]).all()
 
 
+def test_a_blank_kind_is_the_usual_one():
+    points = WORKED.assign(kind=["model", None, None, None, "model"])
+    found = DominanceTable.from_operating_points(points).operating_points_.kind
+    assert found.tolist() == WORKED["kind"].tolist()
+
+
 def test_collinear_published_decimals_are_collinear():
     points = pd.DataFrame(
         {
@@ -409,7 +415,7 @@ def test_published_points_cannot_act_on_columns():
         table.at()
     assert DominanceTable.from_operating_points(WORKED, prevalence=0.2).at().winners
     for method in (table.predict, table.transform):
-        with pytest.raises(sklearn.exceptions.NotFittedError):
+        with pytest.raises(sklearn.exceptions.NotFittedError, match="no columns to"):
             method(np.zeros((2, 5)))
 
 
@@ -551,6 +557,70 @@ def test_positive_label_turns_calls_and_truth_alike():
     assert_array_equal(found.predict(coded) == 1, DominanceTable().fit(X, y).predict(X))
 
 
+def test_the_coding_of_calls_is_that_of_fit():
+    # Truth in 1 and 2, calls in 0 and 1: a batch of ones alone is of positive calls.
+    X, y = make_study(n_models=0)
+    table = DominanceTable(prevalence=0.5).fit(X, y + 1)
+    decisions = table.transform(X)
+    assert_array_equal(decisions, X)
+    for row in range(0, 300, 25):
+        assert_array_equal(table.transform(X.iloc[[row]]), decisions[[row]])
+    # -1 and 1 are calls as well, whatever the truth is coded in.
+    signed = DominanceTable(prevalence=0.5).fit(2 * X - 1, y)
+    assert_array_equal(signed.transform(2 * X - 1), decisions)
+    pd.testing.assert_frame_equal(signed.table_, table.table_)
+
+
+def test_a_reader_of_ones_alone_is_coded_as_the_others_are():
+    X, y = make_study(n_models=1)
+    X["reader0"] = 1.0
+    table = DominanceTable(readers=["reader0", "reader1", "reader2"]).fit(X, y + 1)
+    assert (table.transform(X)[:, 1] == 1).all()
+    with pytest.raises(ValueError, match="'reader0' has only the value 1, which can"):
+        DominanceTable(readers=["reader0"]).fit(X[["model0", "reader0"]], y + 1)
+
+
+@pytest.mark.parametrize("as_input", [list, np.array, tuple])
+def test_text_calls_in_lists_and_arrays(as_input):
+    X, y = make_study(40, 1, 2)
+    words = np.array(["well", "ill"], dtype=object)
+    rows = [
+        [float(row.model0), words[int(row.reader0)], words[int(row.reader1)]]
+        for row in X.itertuples()
+    ]
+    rows = np.array(rows, dtype=object) if as_input is np.array else as_input(rows)
+    found = DominanceTable(pos_label="ill").fit(rows, words[y])
+    expected = DominanceTable().fit(X.to_numpy(), y)
+    pd.testing.assert_frame_equal(found.table_, expected.table_)
+    assert_array_equal(found.transform(rows), expected.transform(X.to_numpy()))
+
+
+def test_readers_below_chance_and_the_positive_class_are_said():
+    X, y = make_study(n_models=1)
+    words = np.where(y == 1, "ill", "well")
+    turned = DominanceTable().fit(X, words)  # by the alphabet, "well" is positive
+    assert "positive ('well')" in turned.summary()
+    assert "Every reader does worse than chance" in turned.summary()
+    right = DominanceTable(pos_label="ill").fit(X, words)
+    assert "positive ('ill')" in right.summary()
+    assert "worse than chance" not in right.summary()
+
+
+def test_words_of_constant_scores_few_cases_and_cross_fitting():
+    X = pd.DataFrame({"c": [3.0] * 6})
+    text = DominanceTable().fit(X, [0, 1, 0, 1, 1, 0]).summary()
+    assert "a constant score" in text
+    X, y = make_study(60, 1, 1)
+    text = DominanceTable(cross_fit=True, random_state=0).fit(X, y).summary()
+    assert f"With {y.sum()} positive cases" not in text or y.sum() < 20
+    assert "Chosen on half of the cases" in text
+    lone = np.zeros(60, dtype=int)
+    lone[X["model0"].argmax()] = 1
+    text = DominanceTable(cross_fit=True, random_state=0).fit(X, lone).summary()
+    assert "With 1 positive case, sets, ranges and shares" in text
+    assert "Too few cases of a class" in text
+
+
 def test_arrays_and_positions_serve_as_well():
     X, y = make_study()
     by_name = DominanceTable(readers=["reader0", "reader2"]).fit(X, y)
@@ -600,7 +670,7 @@ def test_reader_of_one_class_only_is_refused(study):
     with pytest.raises(ValueError, match="reader 'reader1' read no positive case"):
         DominanceTable().fit(X, y)
     X.loc[:, "reader1"] = np.nan
-    with pytest.raises(ValueError, match="reader 'reader1' read no positive case"):
+    with pytest.raises(ValueError, match="reader 'reader1' read no case"):
         DominanceTable().fit(X, y)
 
 

@@ -173,10 +173,65 @@ def test_fieller_set_of_points_is_that_of_independent_cases():
     table = DominanceTable.from_operating_points(points)
     row = table.breakpoints_.iloc[1]
     assert (row["from_owner"], row["to_owner"]) == ("A", "B")
-    variances = [0.9 * 0.1 / 100 + 0.6 * 0.4 / 100, 0.3 * 0.7 / 200 + 0.05 * 0.95 / 200]
+
+    def variance(count, n):
+        # One more of either kind, as where all of them are alike.
+        rate = (count + 1) / (n + 2)
+        return rate * (1 - rate) / n
+
+    variances = [
+        variance(90, 100) + variance(60, 100),
+        variance(60, 200) + variance(10, 200),
+    ]
     expected = fieller_set(np.array([0.3, 0.25]), np.diag(variances))
     assert_allclose([row["fieller_low"], row["fieller_high"]], expected.ranges[0])
     assert row["cpg"] == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_a_class_without_an_error_is_not_certain(clustered):
+    # All of 5 positives found: not even a true sensitivity of .6 can be excluded.
+    y = np.repeat([1, 0], [5, 200])
+    calls = np.r_[np.ones(5), np.arange(200) < 40]
+    clusters = np.arange(205) if clustered else None
+    X = pd.DataFrame({"r": calls.astype(float)})
+    row = DominanceTable().fit(X, y, clusters=clusters).breakpoints_.iloc[-1]
+    assert row["cpg"] == pytest.approx(5.0)
+    assert row["fieller_low"] < 0.7 * 5
+    one = DominanceTable().fit(X.iloc[4:], y[4:]).breakpoints_
+    assert (one["fieller"] == "not known").all()
+    counts = {"name": ["r"], "TP": [1], "FN": [0], "FP": [10], "TN": [90]}
+    points = DominanceTable.from_operating_points(counts)
+    assert (points.breakpoints_["fieller"] == "not known").all()
+
+
+def test_sets_of_few_positives_cover_the_truth():
+    hits = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        y = np.repeat([1, 0], [5, 100])
+        calls = rng.random(105) < np.where(y == 1, 0.8, 0.2)
+        X = pd.DataFrame({"r": calls.astype(float)})
+        rows = DominanceTable(readers=["r"]).fit(X, y).breakpoints_
+        row = rows[rows["to_owner"] == "never positive"]
+        if len(row):
+            hits.append(row["fieller_low"].iloc[0] <= 4 <= row["fieller_high"].iloc[0])
+    assert np.mean(hits) > 0.9
+
+
+def test_support_at_a_gradient_is_counted_there():
+    X, y = make_study()
+    table = DominanceTable(n_bootstrap=60, random_state=0).fit(X, y)
+    grid = table.dominance_support_
+    again = table.dominance_support(grid["cpg"].unique())
+    pd.testing.assert_frame_equal(again, grid)
+    here = table.dominance_support(2.37)
+    assert here["cpg"].tolist() == [2.37] * len(here)
+    for bad in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="cpg must hold numbers from 0 on"):
+            table.dominance_support(bad)
+    with pytest.raises(ValueError, match="with n_bootstrap above 0"):
+        DominanceTable().fit(X, y).dominance_support(1.0)
 
 
 def test_paired_fieller_set_covers_the_true_gradient():
