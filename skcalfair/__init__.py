@@ -22,6 +22,7 @@ __all__ = [
     "dominance",
     "exceptions",
     "experiments",
+    "keras",
     "metrics",
     "model_selection",
     "resampling",

@@ -6,6 +6,7 @@ from ._data_home import get_data_home
 from ._ecg import fetch_ecg_readers
 from ._pad_ufes import load_pad_ufes_20
 from ._reader_study import make_reader_study
+from ._skin_lesions import make_skin_lesions
 from ._subgroups import (
     make_skin_tone_cohort,
     make_subgroup_scores,
@@ -18,6 +19,7 @@ __all__ = [
     "load_pad_ufes_20",
     "make_calibrated_scores",
     "make_reader_study",
+    "make_skin_lesions",
     "make_skin_tone_cohort",
     "make_subgroup_scores",
 ]

@@ -1,0 +1,234 @@
+"""Training with early stopping, checkpoints and a progress bar."""
+
+import copy
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm.auto import tqdm
+
+from ._backend import import_keras
+from ._batches import Part, Reader, epoch_seed, make_dataset
+from ._checkpoint import Checkpoint, Progress
+from ._images import Size
+from ._network import wide_dtype, with_augmentation
+
+Seed = np.random.SeedSequence
+
+# Random convolutions are not trained at the full rate from the first step on: without
+# this, and without a bound on the gradient, many seeds end in a constant output.
+WARM_UP_EPOCHS = 5
+WARM_UP_CLIPNORM = 1.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train; `patience` is None where training goes on to the last epoch."""
+
+    input_size: Size
+    augmentation: dict[str, Any]
+    learning_rate: float
+    clipnorm: float | None
+    warm_up: int
+    batch_size: int
+    max_epochs: int
+    patience: int | None
+    callbacks: Sequence[Any]
+    verbose: bool
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training and validation part; binary targets have two classes."""
+
+    training: Part
+    validation: Part | None
+    binary: bool
+
+
+def train(
+    model: Any,
+    data: Data,
+    recipe: Recipe,
+    policy: Any,
+    seeds: tuple[Seed, Seed],
+    progress: Progress,
+    checkpoint: Checkpoint | None,
+) -> Progress:
+    """Train from the epoch after the last one of `progress`; set the best weights."""
+    order_seed, draw_seed = seeds
+    whole = _compiled(model, data.binary, recipe, policy, draw_seed)
+    fit = _Fit(model, whole, data, recipe, draw_seed, progress, checkpoint)
+    fit.restore()
+    readers = [
+        Reader(part.images, recipe.input_size, recipe.batch_size, seed)
+        for part, seed in ((data.training, order_seed), (data.validation, None))
+        if part is not None
+    ]
+    try:
+        if not progress.stopped and progress.epochs < recipe.max_epochs:
+            fit.run(readers)
+    finally:
+        for reader in readers:
+            reader.close()
+    if fit.best is not None and recipe.patience is not None:
+        model.set_weights(fit.best)
+    # The optimizer holds twice the weights, in cycles that only a collection frees.
+    del whole, fit
+    gc.collect()
+    return progress
+
+
+def _compiled(model: Any, binary: bool, recipe: Recipe, policy: Any, seed: Seed) -> Any:
+    """Model for training around the network: augmentation, loss and optimizer."""
+    keras = import_keras()
+    seeds = seed.generate_state(3).astype(np.int64) % 2**31
+    whole = with_augmentation(model, seeds=seeds.tolist(), **recipe.augmentation)
+    optimizer = keras.optimizers.Adam(recipe.learning_rate, clipnorm=recipe.clipnorm)
+    if policy.name == "mixed_float16":
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    losses, wide = keras.losses, wide_dtype(policy)
+    if binary:
+        loss = losses.BinaryCrossentropy(from_logits=True, dtype=wide)
+    else:
+        loss = losses.SparseCategoricalCrossentropy(from_logits=True, dtype=wide)
+    whole.compile(optimizer=optimizer, loss=loss)
+    return whole
+
+
+class _Fit:
+    """State of one fit, and what happens at the ends of its epochs."""
+
+    def __init__(
+        self,
+        model: Any,
+        whole: Any,
+        data: Data,
+        recipe: Recipe,
+        draw_seed: Seed,
+        progress: Progress,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self.model = model
+        self.whole = whole
+        self.data = data
+        self.recipe = recipe
+        self.draw_seed = draw_seed
+        self.progress = progress
+        self.checkpoint = checkpoint
+        self.best: list[NDArray] | None = None
+
+    def restore(self) -> None:
+        """Set the variables to those of the checkpoint, if there is one."""
+        self.whole.optimizer.build(self.whole.trainable_variables)
+        found = self.checkpoint.load() if self.checkpoint else None
+        if found is None:
+            return
+        _, current, self.best = found
+        for variable, value in zip(self._variables(), current, strict=True):
+            variable.assign(value)
+
+    def run(self, readers: list[Reader]) -> None:
+        """Train epoch by epoch until there is nothing left to do."""
+        keras = import_keras()
+        training = make_dataset(self.data.training, readers[0])
+        validation = None
+        if self.data.validation is not None:
+            validation = make_dataset(self.data.validation, readers[1])
+        with _bar(self.recipe, self.progress) as bar:
+
+            def begin(epoch: int, logs: Any = None) -> None:
+                training.epoch = epoch
+                self._begin(epoch)
+
+            def end(epoch: int, logs: dict[str, float]) -> None:
+                self._end(epoch, logs)
+                shown = {k: v[-1] for k, v in self.progress.history.items()}
+                shown.pop("learning_rate")
+                bar.set_postfix(shown, refresh=False)
+                bar.update()
+
+            own = keras.callbacks.LambdaCallback(on_epoch_begin=begin, on_epoch_end=end)
+            # Copies, so that those of the caller are not bound to this model.
+            others = [copy.copy(callback) for callback in self.recipe.callbacks]
+            self.whole.fit(
+                training,
+                validation_data=validation,
+                initial_epoch=self.progress.epochs,
+                epochs=self.recipe.max_epochs,
+                callbacks=[own, *others],
+                shuffle=False,
+                verbose=0,
+            )
+
+    def _begin(self, epoch: int) -> None:
+        """Set what an epoch depends on besides the weights."""
+        steps = iter(epoch_seed(self.draw_seed, epoch).generate_state(100))
+        for layer in [*self.whole.layers, *self.model.layers]:
+            generator = getattr(layer, "generator", None)
+            generator = generator or getattr(layer, "seed_generator", None)
+            if generator is not None:
+                generator.state.assign([int(next(steps)) % 2**31, 0])
+        if epoch < self.recipe.warm_up:
+            share = (epoch + 1) / self.recipe.warm_up
+            self.whole.optimizer.learning_rate = self.recipe.learning_rate * share
+
+    def _end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Record an epoch, decide whether to stop, and write the checkpoint."""
+        rate = import_keras().ops.convert_to_numpy(self.whole.optimizer.learning_rate)
+        values = {
+            name: float(logs[name]) for name in ("loss", "val_loss") if name in logs
+        }
+        for name, value in (values | {"learning_rate": float(rate)}).items():
+            if not np.isfinite(value):
+                raise FloatingPointError(
+                    f"training diverged: {name} is {value} after epoch {epoch + 1}. "
+                    "Lower learning_rate, or set clipnorm"
+                )
+            self.progress.history.setdefault(name, []).append(value)
+        improved = self._improved()
+        if improved:
+            self.progress.best_epoch = epoch + 1
+            self.best = self.model.get_weights()
+        patience = self.recipe.patience
+        if patience is not None and self.best is not None:
+            self.progress.stopped = epoch + 1 - self.progress.best_epoch >= patience
+            if self.progress.stopped:
+                self.whole.stop_training = True
+        if self.checkpoint is not None:
+            current = [np.asarray(_to_numpy(v)) for v in self._variables()]
+            self.checkpoint.save(self.progress, current, self.best)
+
+    def _improved(self) -> bool:
+        """Whether the last epoch has the lowest validation loss so far."""
+        losses = self.progress.history.get("val_loss")
+        if self.recipe.patience is None or not losses:
+            return False
+        best = self.progress.best_epoch
+        return best == 0 or losses[-1] < losses[best - 1]
+
+    def _variables(self) -> list[Any]:
+        """What training changes: weights, and the optimizer's state."""
+        return [*self.model.weights, *self.whole.optimizer.variables]
+
+
+def _to_numpy(variable: Any) -> NDArray:
+    """Values of a variable; half precision as float32, which files can hold."""
+    values = np.asarray(import_keras().ops.convert_to_numpy(variable))
+    return values.astype(np.float32) if values.dtype.kind not in "fiub" else values
+
+
+@contextmanager
+def _bar(recipe: Recipe, progress: Progress) -> Iterator[Any]:
+    """Bar over epochs."""
+    with tqdm(
+        desc="epochs",
+        total=recipe.max_epochs,
+        initial=progress.epochs,
+        disable=not recipe.verbose,
+    ) as bar:
+        yield bar
