@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .._optional import import_optional
 EXTRAS = {"torch": "keras", "tensorflow": "keras-tensorflow", "jax": "keras-jax"}
 
 
-def import_keras() -> ModuleType:
+def import_keras() -> Any:
     """Import Keras, on the backend that was chosen or else one that is installed."""
     if "keras" in sys.modules:
         return sys.modules["keras"]
@@ -78,13 +78,14 @@ def _configured() -> str:
 @contextmanager
 def unchanged_random_state() -> Iterator[None]:
     """Leave the global random states of Python, numpy and torch as they were."""
-    python, legacy = random.getstate(), np.random.get_state()
+    python = random.getstate()
+    legacy = np.random.get_state()  # noqa: NPY002 - the one that others may use
     torch = sys.modules.get("torch")
     torch_state = None if torch is None else torch.get_rng_state()
     try:
         yield
     finally:
         random.setstate(python)
-        np.random.set_state(legacy)
+        np.random.set_state(legacy)  # noqa: NPY002
         if torch is not None:
             torch.set_rng_state(torch_state)

@@ -43,9 +43,10 @@ class Digest:
         for value in values:
             if isinstance(value, np.ndarray):
                 self.add(value.dtype.str, value.shape)
-                value = np.ascontiguousarray(value)
                 self._hash.update(
-                    repr(value.tolist()).encode() if value.dtype.hasobject else value
+                    repr(value.tolist()).encode()
+                    if value.dtype.hasobject
+                    else value.tobytes()
                 )
             elif isinstance(value, bytes):
                 self._hash.update(value)
@@ -60,7 +61,7 @@ class Digest:
 
 def pixel_digest(pixels: NDArray) -> bytes:
     """Hash of an image."""
-    return blake2b(np.ascontiguousarray(pixels), digest_size=16).digest()
+    return blake2b(pixels.tobytes(), digest_size=16).digest()
 
 
 class Checkpoint:
@@ -112,13 +113,13 @@ class Checkpoint:
         return self.folder / f"best-{epoch:05d}.npz"
 
 
-def _write(path: Path, arrays: Iterable[NDArray], **more: Any) -> None:
+def _write(path: Path, arrays: Iterable[NDArray], **more: str) -> None:
     """Write a file that is there as a whole or not at all."""
-    named = {f"{i:05d}": array for i, array in enumerate(arrays)}
+    named: dict[str, Any] = {f"{i:05d}": array for i, array in enumerate(arrays)}
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **named, **more)
+            np.savez(file, **(named | more))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

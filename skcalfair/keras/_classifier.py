@@ -25,6 +25,7 @@ from .._validation import (
     encode_clusters,
     unique_labels,
 )
+from ._augmentation import Augmentation
 from ._backend import import_keras, unchanged_random_state
 from ._batches import Part, logits
 from ._checkpoint import Checkpoint, Digest, Progress, pixel_digest
@@ -681,12 +682,9 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
         random = self.weights is None
         return Recipe(
             input_size=size,
-            augmentation={
-                "horizontal_flip": self.horizontal_flip,
-                "rotation": self.rotation,
-                "zoom": self.zoom,
-                "fill_mode": self.fill_mode,
-            },
+            augmentation=Augmentation(
+                self.horizontal_flip, self.rotation, self.zoom, self.fill_mode
+            ),
             learning_rate=self.learning_rate,
             clipnorm=WARM_UP_CLIPNORM
             if random and self.clipnorm is None

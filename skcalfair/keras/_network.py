@@ -1,4 +1,4 @@
-"""The network: VGG-19, a head that gives logits, and augmentation around them."""
+"""The network: VGG-19, and a head that gives logits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -137,30 +137,3 @@ def freeze(model: Any, trainable_from: str | None) -> None:
     first = len(names) if trainable_from == "head" else names.index(trainable_from)
     for name in names[:first]:
         model.get_layer(name).trainable = False
-
-
-def with_augmentation(
-    model: Any,
-    *,
-    horizontal_flip: bool,
-    rotation: float,
-    zoom: float,
-    fill_mode: str,
-    seeds: list[int],
-) -> Any:
-    """Model for training that flips, turns and zooms; shares the layers of `model`."""
-    keras = import_keras()
-    dtype = model.inputs[0].dtype
-    x = inputs = keras.Input(model.input_shape[1:], dtype=dtype, name="training_image")
-    options = {"fill_mode": fill_mode, "dtype": dtype}
-    if horizontal_flip:
-        x = keras.layers.RandomFlip(
-            "horizontal", seed=seeds[0], dtype=dtype, name="flip"
-        )(x)
-    if rotation:
-        x = keras.layers.RandomRotation(
-            rotation, seed=seeds[1], name="rotation", **options
-        )(x)
-    if zoom:
-        x = keras.layers.RandomZoom(zoom, seed=seeds[2], name="zoom", **options)(x)
-    return keras.Model(inputs, model(x), name="training")

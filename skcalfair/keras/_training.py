@@ -3,7 +3,7 @@
 import copy
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from ._augmentation import Augmentation, with_augmentation
 from ._backend import import_keras
-from ._batches import Part, Reader, epoch_seed, make_dataset
+from ._batches import Part, Reader, Schedule, epoch_seed, make_dataset
 from ._checkpoint import Checkpoint, Progress
 from ._images import Size
-from ._network import wide_dtype, with_augmentation
+from ._network import wide_dtype
 
 Seed = np.random.SeedSequence
 
@@ -30,7 +31,7 @@ class Recipe:
     """How to train; `patience` is None where training goes on to the last epoch."""
 
     input_size: Size
-    augmentation: dict[str, Any]
+    augmentation: Augmentation
     learning_rate: float
     clipnorm: float | None
     warm_up: int
@@ -61,20 +62,11 @@ def train(
 ) -> Progress:
     """Train from the epoch after the last one of `progress`; set the best weights."""
     order_seed, draw_seed = seeds
-    whole = _compiled(model, data.binary, recipe, policy, draw_seed)
+    whole = _compiled(model, data.binary, recipe, policy)
     fit = _Fit(model, whole, data, recipe, draw_seed, progress, checkpoint)
     fit.restore()
-    readers = [
-        Reader(part.images, recipe.input_size, recipe.batch_size, seed)
-        for part, seed in ((data.training, order_seed), (data.validation, None))
-        if part is not None
-    ]
-    try:
-        if not progress.stopped and progress.epochs < recipe.max_epochs:
-            fit.run(readers)
-    finally:
-        for reader in readers:
-            reader.close()
+    if not progress.stopped and progress.epochs < recipe.max_epochs:
+        fit.run(order_seed)
     if fit.best is not None and recipe.patience is not None:
         model.set_weights(fit.best)
     # The optimizer holds twice the weights, in cycles that only a collection frees.
@@ -83,11 +75,13 @@ def train(
     return progress
 
 
-def _compiled(model: Any, binary: bool, recipe: Recipe, policy: Any, seed: Seed) -> Any:
+def _compiled(model: Any, binary: bool, recipe: Recipe, policy: Any) -> Any:
     """Model for training around the network: augmentation, loss and optimizer."""
     keras = import_keras()
-    seeds = seed.generate_state(3).astype(np.int64) % 2**31
-    whole = with_augmentation(model, seeds=seeds.tolist(), **recipe.augmentation)
+    if recipe.augmentation.is_none:
+        whole = keras.Model(model.inputs, model.outputs[0], name="training")
+    else:
+        whole = with_augmentation(model, recipe.augmentation.fill_mode)
     optimizer = keras.optimizers.Adam(recipe.learning_rate, clipnorm=recipe.clipnorm)
     if policy.name == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
@@ -132,47 +126,54 @@ class _Fit:
         for variable, value in zip(self._variables(), current, strict=True):
             variable.assign(value)
 
-    def run(self, readers: list[Reader]) -> None:
+    def run(self, order_seed: Seed) -> None:
         """Train epoch by epoch until there is nothing left to do."""
-        keras = import_keras()
-        training = make_dataset(self.data.training, readers[0])
-        validation = None
-        if self.data.validation is not None:
-            validation = make_dataset(self.data.validation, readers[1])
-        with _bar(self.recipe, self.progress) as bar:
+        keras, recipe, progress = import_keras(), self.recipe, self.progress
+        with ExitStack() as stack:
+            training, schedule = self._dataset(self.data.training, order_seed, stack)
+            validation = None
+            if self.data.validation is not None:
+                validation, _ = self._dataset(self.data.validation, None, stack)
+            bar = stack.enter_context(_bar(recipe, progress))
 
             def begin(epoch: int, logs: Any = None) -> None:
-                training.epoch = epoch
+                schedule.begin(epoch)
                 self._begin(epoch)
 
             def end(epoch: int, logs: dict[str, float]) -> None:
                 self._end(epoch, logs)
-                shown = {k: v[-1] for k, v in self.progress.history.items()}
-                shown.pop("learning_rate")
-                bar.set_postfix(shown, refresh=False)
+                bar.set_postfix(
+                    {k: v[-1] for k, v in progress.history.items() if "loss" in k},
+                    refresh=False,
+                )
                 bar.update()
 
             own = keras.callbacks.LambdaCallback(on_epoch_begin=begin, on_epoch_end=end)
-            # Copies, so that those of the caller are not bound to this model.
-            others = [copy.copy(callback) for callback in self.recipe.callbacks]
             self.whole.fit(
                 training,
                 validation_data=validation,
-                initial_epoch=self.progress.epochs,
-                epochs=self.recipe.max_epochs,
-                callbacks=[own, *others],
+                initial_epoch=progress.epochs,
+                epochs=recipe.max_epochs,
+                # Copies, so that those of the caller are not bound to this model.
+                callbacks=[own, *(copy.copy(other) for other in recipe.callbacks)],
                 shuffle=False,
                 verbose=0,
             )
 
+    def _dataset(self, part: Part, seed: Seed | None, stack: ExitStack) -> Any:
+        """Batches of a part, and their schedule; seeded for training."""
+        reader = Reader(part.images, self.recipe.input_size)
+        stack.callback(reader.close)
+        augmentation = self.recipe.augmentation
+        schedule = Schedule(len(part), self.recipe.batch_size, augmentation, seed)
+        return make_dataset(part, reader, schedule), schedule
+
     def _begin(self, epoch: int) -> None:
         """Set what an epoch depends on besides the weights."""
-        steps = iter(epoch_seed(self.draw_seed, epoch).generate_state(100))
-        for layer in [*self.whole.layers, *self.model.layers]:
-            generator = getattr(layer, "generator", None)
-            generator = generator or getattr(layer, "seed_generator", None)
-            if generator is not None:
-                generator.state.assign([int(next(steps)) % 2**31, 0])
+        dropouts = [x for x in self.model.layers if hasattr(x, "seed_generator")]
+        seeds = epoch_seed(self.draw_seed, epoch).generate_state(len(dropouts))
+        for layer, seed in zip(dropouts, seeds.tolist(), strict=True):
+            layer.seed_generator.state.assign([seed % 2**31, 0])
         if epoch < self.recipe.warm_up:
             share = (epoch + 1) / self.recipe.warm_up
             self.whole.optimizer.learning_rate = self.recipe.learning_rate * share
