@@ -4,13 +4,14 @@ import json
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._optional import import_optional
 
@@ -89,3 +90,9 @@ def unchanged_random_state() -> Iterator[None]:
         np.random.set_state(legacy)  # noqa: NPY002
         if torch is not None:
             torch.set_rng_state(torch_state)
+
+
+def values_of(variables: Iterable[Any]) -> list[NDArray]:
+    """Values of variables; copies."""
+    ops = import_keras().ops
+    return [np.array(ops.convert_to_numpy(variable.value)) for variable in variables]

@@ -115,7 +115,11 @@ class Checkpoint:
 
 def _write(path: Path, arrays: Iterable[NDArray], **more: str) -> None:
     """Write a file that is there as a whole or not at all."""
-    named: dict[str, Any] = {f"{i:05d}": array for i, array in enumerate(arrays)}
+    named: dict[str, Any] = {
+        # Files cannot hold bfloat16, which float32 holds exactly.
+        f"{i:05d}": array.astype(np.float32) if array.dtype.kind == "V" else array
+        for i, array in enumerate(arrays)
+    }
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

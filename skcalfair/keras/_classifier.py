@@ -26,7 +26,7 @@ from .._validation import (
     unique_labels,
 )
 from ._augmentation import Augmentation
-from ._backend import import_keras, unchanged_random_state
+from ._backend import import_keras, unchanged_random_state, values_of
 from ._batches import Part, logits
 from ._checkpoint import Checkpoint, Digest, Progress, pixel_digest
 from ._images import (
@@ -466,7 +466,7 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
             model = state["model_"]
             config = import_keras().saving.serialize_keras_object(model)
             config.pop("compile_config", None)
-            state["model_"] = (config, model.get_weights())
+            state["model_"] = (config, values_of(model.weights))
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from ._augmentation import Augmentation, with_augmentation
-from ._backend import import_keras
+from ._backend import import_keras, values_of
 from ._batches import Part, Reader, Schedule, epoch_seed, make_dataset
 from ._checkpoint import Checkpoint, Progress
 from ._images import Size
@@ -180,7 +180,7 @@ class _Fit:
 
     def _end(self, epoch: int, logs: dict[str, float]) -> None:
         """Record an epoch, decide whether to stop, and write the checkpoint."""
-        rate = import_keras().ops.convert_to_numpy(self.whole.optimizer.learning_rate)
+        (rate,) = values_of([self.whole.optimizer.learning_rate])
         values = {
             name: float(logs[name]) for name in ("loss", "val_loss") if name in logs
         }
@@ -194,14 +194,14 @@ class _Fit:
         improved = self._improved()
         if improved:
             self.progress.best_epoch = epoch + 1
-            self.best = self.model.get_weights()
+            self.best = values_of(self.model.weights)
         patience = self.recipe.patience
         if patience is not None and self.best is not None:
             self.progress.stopped = epoch + 1 - self.progress.best_epoch >= patience
             if self.progress.stopped:
                 self.whole.stop_training = True
         if self.checkpoint is not None:
-            current = [np.asarray(_to_numpy(v)) for v in self._variables()]
+            current = values_of(self._variables())
             self.checkpoint.save(self.progress, current, self.best)
 
     def _improved(self) -> bool:
@@ -215,12 +215,6 @@ class _Fit:
     def _variables(self) -> list[Any]:
         """What training changes: weights, and the optimizer's state."""
         return [*self.model.weights, *self.whole.optimizer.variables]
-
-
-def _to_numpy(variable: Any) -> NDArray:
-    """Values of a variable; half precision as float32, which files can hold."""
-    values = np.asarray(import_keras().ops.convert_to_numpy(variable))
-    return values.astype(np.float32) if values.dtype.kind not in "fiub" else values
 
 
 @contextmanager

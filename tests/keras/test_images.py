@@ -132,7 +132,7 @@ def test_one_pass_lists_all_bad_images(lesion_files, tmp_path):
     assert found.bad == list(range(1, len(bad) + 1))
     for path, complaint in zip(bad, found.complaints, strict=True):
         assert path in complaint
-    with pytest.raises(BadImageError, match="L.tif"):
+    with pytest.raises(BadImageError, match=r"L\.tif"):
         inspect_images(images, (32, 32), skip_bad=False)
 
 

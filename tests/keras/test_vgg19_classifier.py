@@ -93,9 +93,9 @@ def test_a_step_of_the_whole_network_at_full_size():
 def test_random_weights_learn(narrow, seed):
     lesions = make_skin_lesions(160, size=32, random_state=seed)
     train, test = slice(0, 96), slice(96, None)
-    model = narrow(
-        max_epochs=25, learning_rate=2e-3, n_iter_no_change=10, random_state=seed
-    ).fit(lesions.images[train], lesions.target[train])
+    model = narrow(max_epochs=15, learning_rate=2e-3, random_state=seed).fit(
+        lesions.images[train], lesions.target[train]
+    )
     scores = model.decision_function(lesions.images[test])
     assert roc_auc_score(lesions.target[test], scores) > 0.8
     assert model.weights_source_ == "random"
@@ -126,7 +126,7 @@ def test_attributes(fitted, lesions):
     np.testing.assert_allclose(fitted.mean_, pixels.mean(axis=(0, 1, 2)))
     np.testing.assert_allclose(fitted.std_, pixels.std(axis=(0, 1, 2)))
     balanced = compute_class_weight(
-        "balanced", classes=[0, 1], y=lesions.target[training]
+        "balanced", classes=np.array([0, 1]), y=lesions.target[training]
     )
     assert list(fitted.class_weight_.values()) == pytest.approx(balanced)
 
@@ -235,7 +235,7 @@ def test_bad_files_raise_or_are_left_out(narrow, lesion_files, tmp_path):
     missing = str(tmp_path / "missing.png")
     X = np.array([str(broken), *paths[:20], missing], dtype=object)
     y = np.array([1, *y[:20], 0])
-    with pytest.raises(ValueError, match="broken.png"):
+    with pytest.raises(ValueError, match=r"broken\.png"):
         narrow().fit(X, y)
     with pytest.warns(UserWarning, match=r"2 of 22 images are left out.*broken.png"):
         model = narrow(on_bad_image="skip").fit(X, y)
@@ -248,7 +248,7 @@ def test_bad_files_raise_or_are_left_out(narrow, lesion_files, tmp_path):
     np.testing.assert_array_equal(
         model.decision_function(X[1:21]), good.decision_function(X[1:21])
     )
-    with pytest.raises(ValueError, match="missing.png"):
+    with pytest.raises(ValueError, match=r"missing\.png"):
         model.predict(X[20:])
     with pytest.raises(ValueError, match=r"no image can be used.*missing.png"):
         narrow(on_bad_image="skip").fit([missing, missing], [0, 1])
@@ -409,8 +409,9 @@ def test_without_early_stopping_the_last_weights_are_kept(narrow, lesions):
 
 
 def test_divergence_is_an_error(narrow, lesions):
-    with pytest.raises(FloatingPointError, match=r"loss is .*after epoch .*clipnorm"):
-        narrow(learning_rate=1e30, max_epochs=5).fit(lesions.images, lesions.target)
+    model = narrow(learning_rate=1e38, hidden_units=(4,))
+    with pytest.raises(FloatingPointError, match=r"loss is .*after epoch 1.*clipnorm"):
+        model.fit(lesions.images, lesions.target)
 
 
 # -- random numbers -------------------------------------------------------------------
@@ -418,20 +419,19 @@ def test_divergence_is_an_error(narrow, lesions):
 
 def test_random_state(narrow, lesions):
     def fit(random_state):
-        options = {"max_epochs": 2, "hidden_units": (8,), "dropout": 0.5}
+        options = {"hidden_units": (8,), "dropout": 0.5}
         model = narrow(**options, random_state=random_state)
         return model.fit(lesions.images, lesions.target)
 
     one = fit(0)
-    for same in (fit(0), clone(one).fit(lesions.images, lesions.target)):
-        assert same.history_ == one.history_
-        np.testing.assert_array_equal(
-            same.predict_proba(lesions.images), one.predict_proba(lesions.images)
-        )
+    same = clone(one).fit(lesions.images, lesions.target)
+    assert same.history_ == one.history_
+    np.testing.assert_array_equal(
+        same.predict_proba(lesions.images), one.predict_proba(lesions.images)
+    )
     for make in (np.random.default_rng, np.random.RandomState):
         assert fit(make(3)).history_ == fit(make(3)).history_ != one.history_
-    assert fit(1).validation_indices_.tolist() != one.validation_indices_.tolist()
-    assert fit(None).history_ != fit(None).history_
+    assert fit(None).history_ != one.history_
 
 
 def test_global_state_is_left_alone(narrow, lesions):
