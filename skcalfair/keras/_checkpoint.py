@@ -41,6 +41,7 @@ class Digest:
     def add(self, *values: Any) -> None:
         """Add values that repr tells apart, and arrays."""
         for value in values:
+            self._hash.update(type(value).__name__.encode() + b":")
             if isinstance(value, np.ndarray):
                 self.add(value.dtype.str, value.shape)
                 self._hash.update(

@@ -23,19 +23,8 @@ def validation_rows(
     """Rows to hold out: stratified by class, and groups as a whole; sorted."""
     rng = np.random.default_rng(seed)
     if groups is None:
-        held_out = _stratified(codes, fraction, labels, rng)
-    else:
-        held_out = _stratified_groups(codes, groups, fraction, labels, rng)
-    rest = np.setdiff1d(np.arange(len(codes)), held_out)
-    for part, rows in (("training", rest), ("validation", held_out)):
-        missing = set(range(len(labels))) - set(codes[rows].tolist())
-        if missing:
-            raise ValueError(
-                f"the {part} part has no row of class {labels[min(missing)]!r}: "
-                "validation needs every class on both sides. Pass X_val and y_val, "
-                "change validation_fraction, or use early_stopping=False"
-            )
-    return held_out
+        return _stratified(codes, fraction, labels, rng)
+    return _stratified_groups(codes, groups, fraction, labels, rng)
 
 
 def _stratified(
@@ -72,11 +61,18 @@ def _stratified_groups(
             "and validation cannot both have it. Pass X_val and y_val, or use "
             "early_stopping=False"
         )
-    n_folds = min(MOST_FOLDS, n_groups[rarest])
-    wanted = min(max(round(fraction * n_folds), 1), n_folds - 1)
-    folds = NestedStratifiedGroupKFold(n_folds, random_state=rng)
-    with warnings.catch_warnings():
-        # What matters here is checked by the caller.
-        warnings.filterwarnings("ignore", ".*some folds have none of them")
-        parts = [test for _, test in folds.split(None, codes, groups=groups)]
-    return np.sort(np.concatenate(parts[:wanted])).astype(np.intp)
+    # Fine folds hold out the right number of rows, coarse ones rather every class.
+    for n_folds in range(min(MOST_FOLDS, n_groups[rarest]), 1, -1):
+        wanted = min(max(round(fraction * n_folds), 1), n_folds - 1)
+        folds = NestedStratifiedGroupKFold(n_folds, random_state=rng)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*some folds have none of them")
+            parts = [test for _, test in folds.split(None, codes, groups=groups)]
+        held_out = np.concatenate(parts[:wanted])
+        rest = np.concatenate(parts[wanted:])
+        if all(np.unique(codes[rows]).size == len(labels) for rows in (held_out, rest)):
+            return np.sort(held_out).astype(np.intp)
+    raise ValueError(
+        "groups cannot be divided so that training and validation both have every "
+        f"class of {labels}. Pass X_val and y_val, or use early_stopping=False"
+    )

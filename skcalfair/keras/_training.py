@@ -79,7 +79,7 @@ def _compiled(model: Any, binary: bool, recipe: Recipe, policy: Any) -> Any:
     """Model for training around the network: augmentation, loss and optimizer."""
     keras = import_keras()
     if recipe.augmentation.is_none:
-        whole = keras.Model(model.inputs, model.outputs[0], name="training")
+        whole = keras.Model(model.input, model.output, name="training")
     else:
         whole = with_augmentation(model, recipe.augmentation.fill_mode)
     optimizer = keras.optimizers.Adam(recipe.learning_rate, clipnorm=recipe.clipnorm)

@@ -144,7 +144,7 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
     (tmp_path / "state.npz").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="cannot be read.*delete that folder"):
+    with pytest.raises(ValueError, match=r"cannot be read.*delete that folder"):
         Checkpoint(tmp_path).load()
 
 

@@ -100,7 +100,7 @@ def test_random_weights_learn(narrow, seed):
     assert roc_auc_score(lesions.target[test], scores) > 0.8
     assert model.weights_source_ == "random"
     assert model.history_["learning_rate"][:6] == pytest.approx(
-        2e-3 * np.array([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+        5e-4 * np.array([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
     )
 
 
@@ -165,7 +165,7 @@ def test_other_normalizations(narrow, lesions, normalization):
     if normalization == "imagenet":
         expected = keras.applications.vgg19.preprocess_input(x.copy())
     first = model.model_.get_layer("block1_conv1")
-    part = keras.Model(model.model_.inputs, first.output)
+    part = keras.Model(model.model_.input, first.output)
     np.testing.assert_allclose(
         part.predict(x, verbose=0),
         keras.ops.convert_to_numpy(first(expected)),
@@ -409,9 +409,9 @@ def test_without_early_stopping_the_last_weights_are_kept(narrow, lesions):
 
 
 def test_divergence_is_an_error(narrow, lesions):
-    model = narrow(learning_rate=1e38, hidden_units=(4,))
+    X = lesions.images * np.float32(1e36)
     with pytest.raises(FloatingPointError, match=r"loss is .*after epoch 1.*clipnorm"):
-        model.fit(lesions.images, lesions.target)
+        narrow(normalization=None).fit(X, lesions.target)
 
 
 # -- random numbers -------------------------------------------------------------------

@@ -70,7 +70,7 @@ def test_a_file_of_weights(narrow, lesions, tmp_path, pairs, kind):
             model.get_layer(name).set_weights(pair)
         if kind == "keras 3":
             keras = import_keras()
-            model = keras.Model(model.inputs, model.get_layer("block5_pool").output)
+            model = keras.Model(model.input, model.get_layer("block5_pool").output)
         else:
             model.compile(optimizer="adam", loss="mse")
             model.train_on_batch(np.zeros((1, 32, 32, 3)), np.zeros((1, 1)))
@@ -170,7 +170,7 @@ def test_the_network_is_that_of_keras(lesions):
         theirs.get_layer(name).set_weights(model.get_layer(name).get_weights())
     x = lesions.images[:2].astype(np.float32)
     keras = import_keras()
-    ours = keras.Model(model.inputs, model.get_layer("pool").output)
+    ours = keras.Model(model.input, model.get_layer("pool").output)
     np.testing.assert_allclose(
         ours.predict_on_batch(x), theirs.predict_on_batch(x), rtol=1e-4
     )
