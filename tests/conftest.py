@@ -1,6 +1,7 @@
 """Settings and fixtures shared by the whole suite."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,18 @@ _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("local", **_common)
 settings.register_profile("ci", derandomize=True, **_common)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+# Examples that train a network.
+NEED_KERAS = ("skcalfair/keras/_classifier.py", "doc/user_guide/vgg19.rst")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip documented examples that need Keras where there is none."""
+    if find_spec("keras") is None:
+        for item in items:
+            if item.path.as_posix().endswith(NEED_KERAS):
+                item.add_marker(pytest.mark.skip(reason="keras is not installed"))
 
 
 @pytest.fixture(scope="session")

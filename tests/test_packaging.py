@@ -65,7 +65,17 @@ def test_extra_brings_its_library(extra, library):
 
 def test_tests_need_no_deep_learning_library():
     heavy = {"jax", "keras", "netcal", "tensorflow", "torch"}
-    assert not heavy & (requirements("test") | requirements("doc"))
+    assert not heavy & requirements("test")
+
+
+def test_every_backend_of_keras_has_an_extra():
+    for extra, backend in (
+        ("keras", "torch"),
+        ("keras-tensorflow", "tensorflow"),
+        ("keras-jax", "jax"),
+    ):
+        assert requirements(extra) == {"keras", "pillow", backend}
+    assert requirements("keras") <= requirements("doc")
 
 
 def test_each_tool_is_configured_in_one_file():
