@@ -418,7 +418,7 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes.
+        """Estimate the probabilities of the classes.
 
         Parameters
         ----------
