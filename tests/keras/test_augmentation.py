@@ -24,6 +24,7 @@ def warped(images, matrices, fill_mode):
     return ops.convert_to_numpy(warp(images, matrices, fill_mode))
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("fill_mode", MODES)
 @pytest.mark.parametrize("size", [(32, 32), (33, 40)])
 def test_warping_agrees_with_scipy(fill_mode, size):
@@ -116,6 +117,7 @@ def test_batches_hold_every_row_once():
         reader.close()
 
 
+@pytest.mark.every_backend
 def test_training_sees_other_images_in_every_epoch_and_validation_does_not(
     narrow, lesions
 ):

@@ -44,6 +44,7 @@ print(os.environ.get("KERAS_BACKEND"))
 """
 
 
+@pytest.mark.every_backend
 def test_an_installed_backend_is_found(tmp_path):
     """Also when Keras' own settings, written by the first import, name another."""
     installed = [name for name in BACKENDS if find_spec(name)]
@@ -146,6 +147,7 @@ print(model.model_.__class__.__module__ and __import__("keras").backend.backend(
 """
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_model_loads_on_every_backend(narrow, lesions, tmp_path, backend):
     if find_spec(backend) is None:

@@ -34,6 +34,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("random_state", [0, None])
 def test_a_resumed_fit_has_the_same_result(
     narrow, lesions, tmp_path, interrupt, random_state

@@ -113,6 +113,7 @@ def fitted(narrow, lesions):
     return narrow(max_epochs=3).fit(lesions.images, lesions.target)
 
 
+@pytest.mark.every_backend
 def test_attributes(fitted, lesions):
     assert fitted.classes_.tolist() == [0, 1]
     assert list(fitted.history_) == ["loss", "val_loss", "learning_rate"]
@@ -132,6 +133,7 @@ def test_attributes(fitted, lesions):
     assert list(fitted.class_weight_.values()) == pytest.approx(balanced)
 
 
+@pytest.mark.every_backend
 def test_predictions_agree_with_each_other(fitted, lesions):
     scores = fitted.decision_function(lesions.images)
     p = fitted.predict_proba(lesions.images)
@@ -176,6 +178,7 @@ def test_other_normalizations(narrow, lesions, normalization):
     np.testing.assert_array_equal(model.std_, 1.0)
 
 
+@pytest.mark.every_backend
 def test_several_classes(narrow, lesions):
     y = np.array(["benign", "keratosis", "melanoma"])[np.arange(48) % 3]
     model = narrow(pooling="flatten", hidden_units=(6,), dropout=0.2).fit(
@@ -219,6 +222,7 @@ def test_head(narrow, lesions, pooling):
 # -- files and arrays -----------------------------------------------------------------
 
 
+@pytest.mark.every_backend
 def test_files_train_like_arrays(narrow, lesion_files):
     paths, images, y = lesion_files
     options = {"max_epochs": 2, "batch_size": 8}
@@ -383,6 +387,7 @@ def test_validation_rows_of_the_caller(narrow, lesions):
         narrow().fit(X, y, X_val=X_val, y_val=np.zeros(16, dtype=int))
 
 
+@pytest.mark.every_backend
 def test_early_stopping_restores_the_best_weights(narrow, lesions):
     # Random labels and a high rate: validation soon gets worse.
     y = np.random.default_rng(0).integers(0, 2, 48)
@@ -435,6 +440,7 @@ def test_random_state(narrow, lesions):
     assert fit(None).history_ != one.history_
 
 
+@pytest.mark.every_backend
 def test_global_state_is_left_alone(narrow, lesions):
     keras = import_keras()
     torch = sys.modules.get("torch")
@@ -455,6 +461,7 @@ def test_global_state_is_left_alone(narrow, lesions):
 # -- the network's types --------------------------------------------------------------
 
 
+@pytest.mark.every_backend
 def test_mixed_precision_keeps_the_output_in_full(narrow, lesions):
     model = narrow(dtype_policy="mixed_bfloat16").fit(lesions.images, lesions.target)
     layers = {layer.name: layer for layer in model.model_.layers}
@@ -490,6 +497,7 @@ def test_part_of_the_network_can_be_frozen(narrow, lesions):
 # -- copies ---------------------------------------------------------------------------
 
 
+@pytest.mark.every_backend
 def test_copies_predict_alike(fitted, lesions):
     expected = fitted.decision_function(lesions.images)
     for made in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):

@@ -160,6 +160,7 @@ def test_names_are_those_that_keras_publishes():
 # -- the network ----------------------------------------------------------------------
 
 
+@pytest.mark.every_backend
 def test_the_network_is_that_of_keras(lesions):
     model = network(tuple(width for width, _ in BLOCKS))
     theirs = import_keras().applications.VGG19(
