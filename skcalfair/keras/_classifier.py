@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -507,6 +507,7 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
             )
         images = as_images(X, f"X{suffix}")
         y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name=f"y{suffix}")
         check_same_length((f"X{suffix}", np.empty(len(images))), (f"y{suffix}", y))
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, len(y))
