@@ -1,9 +1,7 @@
 """Checkpoints of a fit, one folder for each combination of parameters and data."""
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -12,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._atomic import replacing
 
 Arrays = list[NDArray]
 
@@ -121,16 +121,8 @@ def _write(path: Path, arrays: Iterable[NDArray], **more: str) -> None:
         f"{i:05d}": array.astype(np.float32) if array.dtype.kind == "V" else array
         for i, array in enumerate(arrays)
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **(named | more))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path, "wb") as file:
+        np.savez(file, **(named | more))
 
 
 def _in_order(file: Any) -> Arrays:
