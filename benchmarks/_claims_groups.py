@@ -102,7 +102,7 @@ def study_table(study: SubgroupStudyResult) -> pd.DataFrame:
             key = gap.metric, sampling
             cells[f"gap, {shown}"] = number(getattr(gap, sampling))
             cells[f"Wilcoxon p, {shown}"] = p_value(published.get(key, np.nan))
-            cells[f"valid p, {shown}"] = p_value(ours.get(key, np.nan))
+            cells[f"shared rows p, {shown}"] = p_value(ours.get(key, np.nan))
         rows.append(cells)
     return pd.DataFrame(rows)
 
@@ -112,13 +112,13 @@ def cohort_tables(studies: list[SubgroupStudyResult]) -> Tables:
     gaps = pd.concat(study.gaps for study in studies).groupby("metric")
     tables = {
         "Wilcoxon": pd.concat(study.published_tests for study in studies),
-        "valid test": pd.concat(study.tests for study in studies),
+        "shared rows": pd.concat(study.tests for study in studies),
     }
     means, tests = [], []
     for metric in METRICS:
         mean_cells, test_cells = {"metric": LABEL[metric]}, {"metric": LABEL[metric]}
         for shown, sampling in SAMPLINGS.items():
-            mean, low, high = mean_and_interval(gaps.get_group((metric,))[sampling])
+            mean, low, high = mean_and_interval(gaps.get_group(metric)[sampling])
             mean_cells[f"gap, {shown}"] = number(mean, 4)
             mean_cells[f"95 % interval, {shown}"] = interval(low, high, 4)
         for name, table in tables.items():
@@ -128,7 +128,9 @@ def cohort_tables(studies: list[SubgroupStudyResult]) -> Tables:
         means.append(mean_cells)
         tests.append(test_cells)
     p = pd.Series([equal_p(study) for study in studies])
-    tests.append({"metric": "equal calibration", "valid test, all rows": rejections(p)})
+    tests.append(
+        {"metric": "equal calibration", "shared rows, all rows": rejections(p)}
+    )
     return {"cohorts": pd.DataFrame(means), "cohort_tests": pd.DataFrame(tests)}
 
 

@@ -1,5 +1,7 @@
 """What all checked claims share: how numbers are printed, kept and looked up."""
 
+import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -103,4 +105,22 @@ def cells() -> dict[str, dict[str, dict[str, str]]]:
 
 def rendered() -> str:
     """The page: the template, its placeholders filled from the kept tables."""
-    return TEMPLATE.read_text(encoding="utf-8").format(**cells())
+    text = TEMPLATE.read_text(encoding="utf-8").format(**cells())
+    return "\n\n".join(_wrapped(block) for block in text.rstrip().split("\n\n")) + "\n"
+
+
+def _wrapped(block: str) -> str:
+    """Paragraphs and lists wrapped anew; headings, tables and directives as they are."""
+    if re.match(r"\.\. |=|\s", block) or re.search(r"\n[-=~]{3,}$", block):
+        return block
+    items = re.split(r"\n(?=- )", block)
+    return "\n".join(
+        textwrap.fill(
+            " ".join(item.split()),
+            width=88,
+            subsequent_indent="  " if item.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for item in items
+    )
