@@ -110,7 +110,7 @@ def rendered() -> str:
 
 
 def _wrapped(block: str) -> str:
-    """Paragraphs and lists wrapped anew; headings, tables and directives as they are."""
+    """Paragraphs and lists wrapped anew; headings, tables, directives as they are."""
     if re.match(r"\.\. |=|\s", block) or re.search(r"\n[-=~]{3,}$", block):
         return block
     items = re.split(r"\n(?=- )", block)

@@ -76,6 +76,10 @@ def test_a_cell_that_does_not_exist_is_an_error(tables, monkeypatch, tmp_path):
         tables.rendered()
 
 
+def test_sizes_are_those_of_the_script(benchmark, tables):
+    frames_equal(benchmark("checked_claims").setup()["setup"], tables.kept("setup"))
+
+
 # -- claim 1 ---------------------------------------------------------------------------
 
 
@@ -159,7 +163,9 @@ def test_ecg_gaps_on_all_rows_again(benchmark, tables, data_home):
     ecg = fetch_ecg_readers(data_home, download_if_missing=False)
     kept = tables.kept("ecg_sex").set_index("diagnosis")
     female = ecg.sex == "F"
-    assert female.sum() == 506
+    assert (female.sum(), len(female)) == (506, 827)
+    assert (ecg.truth.sum().min(), ecg.truth.sum().max()) == (13, 37)
+    assert ecg.truth["SB"].sum() == 16
     bands = np.histogram(ecg.age, [0, 39.5, 59.5, 79.5, 200])[0]
     assert bands.tolist() == [151, 340, 287, 49]
     for diagnosis in ecg.diagnoses:
