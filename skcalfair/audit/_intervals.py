@@ -36,6 +36,7 @@ FEWEST_ROWS = 5
 FEWEST_CLUSTERS = 10
 
 WILD = "wild test inversion"
+UNLIMITED = "these rows set no limit to it"
 NO_METHOD = "no interval with the stated coverage is known for this metric"
 
 
@@ -207,6 +208,8 @@ class GroupRows:
         if metric in STATISTICS:
             statistic = self.statistic(metric)
             low, high = path_limits(statistic, self.alpha)
+            if not np.isfinite(high):
+                return Interval(value, reason=UNLIMITED)
             p = self._monte_carlo(path_p_value(statistic, 0.0))
             return Interval(value, low, high, p, WILD)
         low, high = self.smooth_limits(metric, self.alpha)
@@ -248,6 +251,8 @@ def gap_interval(first: GroupRows, second: GroupRows, metric: str) -> Interval:
     if metric in STATISTICS:
         gap = Gap(first.statistic(metric), second.statistic(metric))
         low, high = gap.limits(first.alpha)
+        if not np.isfinite([low, high]).all():
+            return Interval(value, reason=UNLIMITED)
         return Interval(value, low, high, first._monte_carlo(gap.p_at(0.0)), WILD)
     if metric in ON_LOGIT_SCALE:
         return _mover(first, second, metric, value)

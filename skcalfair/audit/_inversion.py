@@ -41,7 +41,10 @@ def path_p_value(statistic: PathStatistic, reach: float) -> float:
 
 
 def path_limits(statistic: PathStatistic, alpha: float) -> tuple[float, float]:
-    """Hull of the true values that the estimate does not contradict."""
+    """Hull of the true values that the estimate does not contradict.
+
+    Infinite where not even the end of the path is refuted.
+    """
 
     def p_at(reach: float) -> float:
         return path_p_value(statistic, reach)
@@ -49,7 +52,8 @@ def path_limits(statistic: PathStatistic, alpha: float) -> tuple[float, float]:
     best = statistic.reach(statistic.estimate)
     low = 0.0 if p_at(0.0) > alpha else _bisect(p_at, best, 0.0, alpha)
     high = _outward(p_at, best, max(best, 0.05), alpha)
-    return statistic.truth(low), statistic.truth(high)
+    upper = statistic.truth(high) if np.isfinite(high) else np.inf
+    return statistic.truth(low), upper
 
 
 class Gap:
@@ -91,24 +95,38 @@ class Gap:
         return [(self.first, value, 1.0), (self.second, value - difference, -1.0)]
 
     def limits(self, alpha: float) -> tuple[float, float]:
-        """Hull of the true differences that the estimates do not contradict."""
+        """Hull of the true differences that the estimates do not contradict.
+
+        Infinite where not even the end of a path is refuted.
+        """
         step = float(np.hypot(self.first.spread, self.second.spread))
-        start = self.estimate
-        low, high = (_outward(self.p_at, start, s, alpha) for s in (-step, step))
+        ends = -float(self.second.known_truths[-1]), float(self.first.known_truths[-1])
+        start = min(max(self.estimate, ends[0]), ends[1])
+        low = _outward(self.p_at, start, -step, alpha, ends[0])
+        high = _outward(self.p_at, start, step, alpha, ends[1])
         return low, high
 
 
 def _outward(
-    p_at: Callable[[float], float], start: float, step: float, alpha: float
+    p_at: Callable[[float], float],
+    start: float,
+    step: float,
+    alpha: float,
+    end: float = np.inf,
 ) -> float:
-    """Last value that is not rejected, from one that is not."""
+    """Last value that is not rejected, from one that is not; infinite beyond `end`."""
+    end = float(np.copysign(end, step)) if np.isinf(end) else end
     inside, outside = start, start + step
     for _ in range(DOUBLINGS):
+        at_end = abs(outside - start) >= abs(end - start)
+        outside = end if at_end else outside
         if p_at(outside) <= alpha:
             return _bisect(p_at, inside, outside, alpha)
+        if at_end:
+            break
         step *= 2.0
         inside, outside = outside, outside + step
-    return inside
+    return float(np.copysign(np.inf, step))
 
 
 def _bisect(

@@ -21,11 +21,17 @@ from ._platt_path import N_BINS, PlattPath, bin_codes, square_root
 Floats = NDArray[np.float64]
 
 BANDWIDTH = 0.1
+# Where all rows are saturated, nothing scatters; their variance must stay invertible.
+ROUNDING = 1e-12
+SATURATED = 1e-150
 # Where rows times redraws are more, SKCE's kernel is evaluated between cells of p.
 KERNEL_WORK = 2_000_000
 KERNEL_CELLS = 400
-# Points of the table that leads from a true value to its place on the path.
-REACH = np.concatenate([[0.0], np.geomspace(1e-4, 15.0, 50)])
+# Points of the table that leads from a true value to its place on the path. The last
+# ones are where hardly a row is uncertain: a gap may be refuted only there.
+REACH = np.concatenate(
+    [[0.0], np.geomspace(1e-4, 15.0, 50), np.geomspace(30.0, 15.0 * 2**12, 12)]
+)
 
 
 class PathStatistic(ABC):
@@ -73,7 +79,7 @@ class PathStatistic(ABC):
         means, deviations = (
             np.interp(values, self._table, column) for column in self._moments
         )
-        return (self.observed - means) / deviations
+        return (self.observed - means) / np.maximum(deviations, ROUNDING)
 
     @property
     def spread(self) -> float:
@@ -258,7 +264,7 @@ class CalibrationLoss(PathStatistic):
     def deviates(self, reach: float) -> Floats:
         cells = self.cells
         q = cells.at(reach)
-        v = q * (1.0 - q)
+        v = np.maximum(q * (1.0 - q), SATURATED)
         line = np.stack([np.ones_like(q), cells.x], axis=1)
         off = reach * cells.step if self.score == "log_loss" else 2.0 * (q - cells.p)
         features = np.column_stack([line, v[:, np.newaxis] * line, off])

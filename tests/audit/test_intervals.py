@@ -7,7 +7,7 @@ from scipy.special import betaincinv, expit, logit
 
 from skcalfair._sorted_scores import SortedScores
 from skcalfair._validation import ScoredRows
-from skcalfair.audit import _inversion, _path_statistics, _platt_path
+from skcalfair.audit import _inversion, _path_statistics, _platt_path, audit_scores
 from skcalfair.audit._influence import INFLUENCES, variance
 from skcalfair.audit._intervals import (
     GroupRows,
@@ -18,6 +18,7 @@ from skcalfair.audit._inversion import Gap, path_p_value
 from skcalfair.audit._matched import matched_redraws
 from skcalfair.audit._path_statistics import STATISTICS
 from skcalfair.audit._platt_path import PlattPath, bin_codes
+from skcalfair.datasets import make_subgroup_scores
 from skcalfair.metrics._registry import METRICS
 
 WILD = sorted(STATISTICS)
@@ -486,3 +487,32 @@ def test_intervals_cover_the_truth():
     for metric, count in hits.items():
         # .001 tail of a binomial with the claimed coverage.
         assert count >= stats.binom.ppf(0.001, audits, 0.95), metric
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_limits_stay_within_what_a_metric_can_be(seed):
+    # A rare outcome and well separated scores once gave limits of 1e15.
+    frame = make_subgroup_scores(
+        {"a": 294, "b": 2600},
+        prevalence={"a": 0.075, "b": 0.03},
+        separability=3.5,
+        random_state=seed,
+    ).frame
+    metrics = [
+        "calibration_loss_brier",
+        "calibration_loss_log_loss",
+        "squared_calibration_error",
+        "kernel_calibration_error",
+        "expected_calibration_error",
+    ]
+    result = audit_scores(
+        frame["outcome"],
+        frame["score"],
+        sensitive_features=frame["group"],
+        n_resamples=40,
+        metrics=metrics,
+        random_state=0,
+    )
+    for table in (result.gaps, result.values):
+        known = table.dropna(subset=["low", "high"])
+        assert (known[["low", "high"]].abs() <= 1.0).all(axis=None)
