@@ -34,8 +34,9 @@ OPTIONS = {
 }
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("random_state", [0, None])
+@pytest.mark.parametrize(
+    "random_state", [pytest.param(0, marks=pytest.mark.every_backend), None]
+)
 def test_a_resumed_fit_has_the_same_result(
     narrow, lesions, tmp_path, interrupt, random_state
 ):

@@ -222,7 +222,6 @@ def test_head(narrow, lesions, pooling):
 # -- files and arrays -----------------------------------------------------------------
 
 
-@pytest.mark.every_backend
 def test_files_train_like_arrays(narrow, lesion_files):
     paths, images, y = lesion_files
     options = {"max_epochs": 2, "batch_size": 8}
@@ -387,7 +386,6 @@ def test_validation_rows_of_the_caller(narrow, lesions):
         narrow().fit(X, y, X_val=X_val, y_val=np.zeros(16, dtype=int))
 
 
-@pytest.mark.every_backend
 def test_early_stopping_restores_the_best_weights(narrow, lesions):
     # Random labels and a high rate: validation soon gets worse.
     y = np.random.default_rng(0).integers(0, 2, 48)
