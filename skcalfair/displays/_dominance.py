@@ -14,7 +14,17 @@ from ._owners import (
     describe_pair,
     owner_segments,
 )
-from ._style import LINESTYLES, despine, grid_of_axes
+from ._style import (
+    LINESTYLES,
+    despine,
+    grid_of_axes,
+    label,
+    legend_columns,
+    literal,
+    wrapped,
+    wrapped_after,
+    wrapped_owners,
+)
 
 # More curves than this cannot be told apart; the others are drawn thin and grey.
 _MOST_CURVES = 8
@@ -65,7 +75,8 @@ class DominanceDisplay:
     Notes
     -----
     The axis is logarithmic between two cuts, which are marked; its ends stand for 0 and
-    infinity. Owners have a colour and a hatch, or a colour and a line style.
+    infinity. Owners have a colour and a hatch, or a colour and a line style. Long names
+    and lists of co-owners are cut; `frame` has them in full.
 
     Bootstrap support is no evidence: of two equal readers, one has more than .95 in 8 %
     of studies.
@@ -280,7 +291,7 @@ class DominanceDisplay:
         axis.set_ticks(ax.xaxis, changes, [f"{cpg:.3g}" for cpg in changes])
         self._draw_cost_axis(axis)
         for owner, bar in nameless.items():
-            bar.set_label(owner)
+            bar.set_label(label(wrapped_owners(owner)))
         return [bar for owner, bar in nameless.items() if owner not in named]
 
     def _draw_cost_axis(self, axis: GradientAxis) -> None:
@@ -324,12 +335,14 @@ class DominanceDisplay:
             return []
         lines = []
         for i, row in enumerate(self.chosen.itertuples()):
+            pair = f"{describe_pair(row.prevalence, row.cost_ratio)}:"
+            named = wrapped_after(pair, wrapped_owners(row.owner), 48)
             line = ax.axvline(
                 float(axis.place(row.cpg)),
                 color="black",
                 linewidth=1.8,
                 linestyle=LINESTYLES[i % len(LINESTYLES)],
-                label=f"{describe_pair(row.prevalence, row.cost_ratio)}: {row.owner}",
+                label=label(named),
             )
             lines.append(line)
         return lines
@@ -338,19 +351,22 @@ class DominanceDisplay:
         assert self.support is not None
         ax = self.support_ax_
         axis.draw(ax)
-        greatest = self.support.groupby("name", sort=False)["support"].max()
+        # Readers who were resampled have no support of their own.
+        known = self.support.dropna(subset="support")
+        greatest = known.groupby("name", sort=False)["support"].max()
         shown = set(greatest.sort_values(ascending=False).index[:_MOST_CURVES])
         n_others = len(greatest) - len(shown)
-        for name, rows in self.support.groupby("name", sort=False):
+        for name, rows in known.groupby("name", sort=False):
             rows = rows.sort_values("cpg")
             inside = rows["cpg"].between(axis.low, axis.high)
             rows = rows[inside | (rows["cpg"] == 0) | np.isposinf(rows["cpg"])]
             x = axis.place(rows["cpg"])
             if name in shown:
-                ax.plot(x, rows["support"], lw=2, label=name, **styles.line(name))
+                style = styles.line(name) | {"label": label(wrapped(name))}
+                ax.plot(x, rows["support"], lw=2, **style)
             else:
-                label = f"{n_others} others" if n_others else None
-                ax.plot(x, rows["support"], lw=0.7, color="0.7", label=label, zorder=1)
+                others = f"{n_others} others" if n_others else None
+                ax.plot(x, rows["support"], lw=0.7, color="0.7", label=others, zorder=1)
                 n_others = 0
         ax.set(ylim=(-0.02, 1.02), ylabel="share of samples", xlabel=_X_LABEL)
         ax.set_title("bootstrap support: how often each is best", fontsize="medium")
@@ -365,12 +381,15 @@ class DominanceDisplay:
         )
 
     def _draw_legend(self, handles: list[Any], is_own: bool) -> None:
-        n_columns = 2 if len(handles) < 5 else 3
+        n_columns, height = legend_columns(
+            [handle.get_label() for handle in handles],
+            self.figure_.get_figwidth(),
+            2 if len(handles) < 5 else 3,
+            _LEGEND_ROW,
+        )
         place: dict[str, Any] = {"loc": "outside lower center"}
         if is_own:
-            n_rows = -(-len(handles) // n_columns)
-            height = self.figure_.get_figheight()
-            self.figure_.set_figheight(height + _LEGEND_ROW * n_rows)
+            self.figure_.set_figheight(self.figure_.get_figheight() + height)
         else:
             # Below ticks and label, whatever the height of the axes.
             place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
@@ -406,21 +425,22 @@ def _breakpoints(table: Any, segments: pd.DataFrame, interval: str) -> pd.DataFr
 
 def _write_name(ax: Any, name: str, left: float, right: float) -> bool:
     """Write a name into a bar, on several lines if need be; say whether it fitted."""
-    (start, _), (end, _) = ax.transData.transform([(left, 0.5), (right, 0.5)])
+    (start, low), (end, high) = ax.transData.transform([(left, 0.05), (right, 0.95)])
     by_owner = name.replace(" = ", " =\n")
     by_word = name.replace(" ", "\n").replace("\n=\n", " =\n")
     for written in dict.fromkeys([name, by_owner, by_word]):
         text = ax.text(
             np.sqrt(left * right),
             0.5,
-            written,
+            literal(written),
             ha="center",
             va="center",
             fontsize="small",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85},
         )
         # The layout may still take some of the width.
-        if text.get_window_extent().width < 0.85 * (end - start):
+        box = text.get_window_extent()
+        if box.width < 0.85 * (end - start) and box.height < high - low:
             return True
         text.remove()
     return False

@@ -1,5 +1,6 @@
 """How the classes and the groups of a data set are balanced."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -7,10 +8,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from .._validation import as_1d, check_same_length, encode_groups, encode_labels
-from ._style import despine, fill_style, grid_of_axes
+from ._style import cut, despine, fill_style, grid_of_axes, label, literal, wrapped
 from ._tables import check_columns, group_label, table_of
 
 COLUMNS = ("group", "n", "positives")
+_NAME_WIDTH = 20  # characters beside a bar
 
 
 class GroupBalanceDisplay:
@@ -159,11 +161,10 @@ class GroupBalanceDisplay:
         height = 1.2 + 0.45 * max(2, len(table))
         axes = grid_of_axes(ax, 1, 2, panel_size=(4.2, height))[0]
         n, positives = table["n"].sum(), table["positives"].sum()
-        for number, (name, count) in enumerate(
-            zip(self.class_names, (n - positives, positives), strict=True)
-        ):
-            axes[0].barh(name, count, height=0.6, **fill_style(number, alpha=0.75))
+        for number, count in enumerate((n - positives, positives)):
+            axes[0].barh(number, count, height=0.6, **fill_style(number, alpha=0.75))
             _write(axes[0], count, number, f"{count:,} ({count / n:.0%})")
+        _name_bars(axes[0], self.class_names)
         axes[0].set(title="classes", xlabel="rows")
         self._draw_groups(axes[1], table)
         for panel in axes:
@@ -175,27 +176,33 @@ class GroupBalanceDisplay:
 
     def _draw_groups(self, panel: Any, table: pd.DataFrame) -> None:
         negatives = table["n"] - table["positives"]
-        names = [group_label(group) for group in table["group"]]
         left: Any = 0
         for number, counts in enumerate((negatives, table["positives"])):
             panel.barh(
-                names,
+                np.arange(len(table)),
                 counts,
                 left=left,
                 height=0.6,
-                label=self.class_names[number],
+                label=label(wrapped(self.class_names[number])),
                 **fill_style(number, alpha=0.75),
             )
             left = counts
         for number, row in enumerate(table.itertuples()):
-            text = f"{row.n:,}, {row.prevalence:.0%} {self.class_names[1]}"
+            text = f"{row.n:,}, {row.prevalence:.0%} {cut(self.class_names[1], 20)}"
             _write(panel, row.n, number, text)
+        _name_bars(panel, [group_label(group) for group in table["group"]])
         panel.set(title="groups", xlabel="rows")
+
+
+def _name_bars(panel: Any, names: Sequence[Any]) -> None:
+    """Names beside the bars."""
+    written = [literal(wrapped(name, _NAME_WIDTH)) for name in names]
+    panel.set_yticks(range(len(names)), written)
 
 
 def _write(panel: Any, x: float, y: float, text: str) -> None:
     """A few words at the end of a bar."""
     panel.annotate(
-        text, (x, y), xytext=(4, 0), textcoords="offset points", va="center",
+        literal(text), (x, y), xytext=(4, 0), textcoords="offset points", va="center",
         fontsize="small",
     )  # fmt: skip

@@ -7,7 +7,15 @@ import numpy as np
 import pandas as pd
 
 from .._optional import import_optional
-from ._style import despine, fill_style, grid_of_axes
+from ._style import (
+    despine,
+    fill_style,
+    grid_of_axes,
+    label,
+    legend_columns,
+    literal,
+    wrapped,
+)
 from ._tables import (
     check_columns,
     chosen,
@@ -19,6 +27,9 @@ from ._tables import (
 )
 
 COLUMNS = ("run", "group", "metric", "sampling", "value")
+_TITLE_WIDTH = 24
+_LEGEND_ROW = 0.22  # inches
+_SMALL = 0.8  # width of a small character in those of this legend
 SAMPLINGS = {"naive": "all rows", "size_matched": "equal size"}
 
 
@@ -136,10 +147,7 @@ class GroupRunsDisplay:
         axes = axes[: len(metrics)]
         handles = _handles(groups)
         if ax is None:
-            axes[0].figure.legend(
-                handles=handles, loc="outside lower center", ncols=len(groups),
-                frameon=False,
-            )  # fmt: skip
+            _draw_legend(axes[0].figure, handles)
         else:
             axes[0].legend(handles=handles, frameon=False)
         despine(axes)
@@ -162,7 +170,8 @@ class GroupRunsDisplay:
                     _box(panel, values, at, 0.8 * step, g)
         panel.set_xticks(range(len(samplings)), [SAMPLINGS[s] for s in samplings])
         panel.set_xlim(-0.55, len(samplings) - 0.45)
-        panel.set_title(metric_label(metric), fontsize="medium")
+        title = wrapped(metric_label(metric), _TITLE_WIDTH)
+        panel.set_title(literal(title), fontsize="medium")
 
 
 def _box(panel: Any, values: Any, at: float, width: float, number: int) -> None:
@@ -184,10 +193,22 @@ def _box(panel: Any, values: Any, at: float, width: float, number: int) -> None:
     drawn["boxes"][0].set(**fill_style(number, alpha=0.75))
 
 
+def _draw_legend(figure: Any, handles: list[Any]) -> None:
+    """Legend under the panels, in rows that fit; the figure grows by all but one."""
+    names = [handle.get_label() for handle in handles]
+    width = figure.get_figwidth() * _SMALL
+    n_columns, height = legend_columns(names, width, len(names), _LEGEND_ROW)
+    more = max(0.0, height - _LEGEND_ROW)
+    figure.set_figheight(figure.get_figheight() + more)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=n_columns, frameon=False
+    )
+
+
 def _handles(groups: list[Any]) -> list[Any]:
     """Legend of the groups."""
     patch = import_optional("matplotlib.patches", extra="plot").Patch
     return [
-        patch(label=group_label(group), **fill_style(g, alpha=0.75))
+        patch(label=label(wrapped(group_label(group))), **fill_style(g, alpha=0.75))
         for g, group in enumerate(groups)
     ]

@@ -15,8 +15,9 @@ _TRIVIAL: dict[str, dict[str, Any]] = {
     ALWAYS: {"linestyle": (0, (1, 1.5)), "marker": ">", "hatch": ""},
     NEVER: {"linestyle": (0, (4, 1.5)), "marker": "<", "hatch": "|||"},
 }
-# What bootstrap support says of all models, and of all readers, together.
-_UNIONS: dict[str, Any] = {"any model": (0, (1, 1.5)), "any reader": (0, (4, 1, 1, 1))}
+# What bootstrap support says of all models, and of all readers, together. Lines of
+# chosen points are black too, but have no markers.
+_UNIONS: dict[str, str] = {"any model": "o", "any reader": "s"}
 _N_STYLES = 8
 # Gradients this close are equal: one is computed from a prevalence and a cost ratio.
 _TIE = 1e-12
@@ -34,11 +35,18 @@ class OwnerStyles:
         self._number = {owner: i for i, owner in enumerate(known)}
 
     def line(self, owner: str) -> dict[str, Any]:
-        """Colour and line style."""
+        """Colour and line style; a line of many points also has hollow markers."""
         if owner in _TRIVIAL:
             return {"color": REFERENCE, "linestyle": _TRIVIAL[owner]["linestyle"]}
         if owner in _UNIONS:
-            return {"color": "black", "linestyle": _UNIONS[owner]}
+            return {
+                "color": "black",
+                "linestyle": (0, (1, 1.5)),
+                "marker": _UNIONS[owner],
+                "markevery": 0.08,
+                "markersize": 5,
+                "markerfacecolor": "white",
+            }
         number = self._number[owner]
         return {
             "color": series_style(number)["color"],

@@ -9,12 +9,22 @@ from scipy.stats import binom
 
 from .._validation import as_1d, check_same_length, encode_groups
 from ..metrics import reliability_curve
-from ._style import REFERENCE, despine, grid_of_axes, series_style
+from ._style import (
+    REFERENCE,
+    despine,
+    grid_of_axes,
+    label,
+    literal,
+    series_style,
+    wrapped,
+    wrapped_after,
+)
 from ._tables import check_columns, group_label, levels
 
 Floats = NDArray[np.float64]
 
 COLUMNS = ("group", "mean_predicted", "observed", "count")
+_TITLE_WIDTH = 26
 BARS = ("consistency", "interval")
 
 
@@ -130,7 +140,7 @@ class ReliabilityDisplay:
             codes, labels = groups.codes, groups.labels
         weights = None if sample_weight is None else np.asarray(sample_weight)
         parts = []
-        for code, label in enumerate(labels):
+        for code, level in enumerate(labels):
             rows = codes == code
             curve = reliability_curve(
                 y[rows],
@@ -145,7 +155,7 @@ class ReliabilityDisplay:
                 curve["mean_predicted"], curve["count"], confidence_level
             )
             curve["consistency_lower"], curve["consistency_upper"] = low, high
-            curve.insert(0, "group", [group_label(label)] * len(curve))
+            curve.insert(0, "group", [group_label(level)] * len(curve))
             parts.append(curve)
         return cls(pd.concat(parts, ignore_index=True))
 
@@ -186,9 +196,9 @@ class ReliabilityDisplay:
             panel = axes[0] if together else axes[number]
             # Bars of several groups in one place stand beside each other.
             shift = 0.008 * (number - (len(groups) - 1) / 2) if together else 0.0
-            label = self._draw(panel, number, group, bars, shift)
+            name = self._draw(panel, number, group, bars, shift)
             if not together and len(groups) > 1:
-                panel.set_title(label)
+                panel.set_title(literal(name))
         for panel in axes:
             panel.plot([0, 1], [0, 1], color=REFERENCE, linewidth=1, zorder=0)
             panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
@@ -212,9 +222,10 @@ class ReliabilityDisplay:
         else:
             low, high = curve["lower"], curve["upper"]
         panel.vlines(x + shift, low, high, color=style["color"], alpha=0.35, lw=5)
-        label = f"{group} (n = {curve['count'].sum():,})"
-        panel.plot(x, curve["observed"], label=label, **style)
-        return label
+        size = f"(n = {curve['count'].sum():,})"
+        name = wrapped_after(wrapped(group, _TITLE_WIDTH), size, _TITLE_WIDTH)
+        panel.plot(x, curve["observed"], label=label(name), **style)
+        return name
 
 
 def consistency(

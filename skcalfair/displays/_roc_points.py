@@ -7,6 +7,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import roc_curve
 
+from .._validation import as_1d, check_sample_weight
+from ._same_cases import SameCases
+
 Floats = NDArray[np.float64]
 
 _MOST_POINTS = 2000
@@ -35,25 +38,54 @@ def _model_names(table: Any) -> list[str]:
     return [name for name, kind in kinds.items() if kind == "model"]
 
 
-def full_curves(table: Any, X: Any, y: NDArray, sample_weight: Any) -> pd.DataFrame:
+def full_curves(table: Any, X: Any, y: Any, sample_weight: Any) -> pd.DataFrame:
+    """Curves of the models on the cases that the table was fitted to."""
     if not hasattr(table, "classes_"):
         raise ValueError(
             "table was made of published points, which have no scores: leave X and y "
             "out"
         )
+    labels = as_1d(y, "y")
+    weights = check_sample_weight(sample_weight, len(labels))
+    scores = {name: _column(table, X, name) for name in _model_names(table)}
+    n = len(X) if hasattr(X, "__len__") else len(next(iter(scores.values())))
+    if n != len(labels):
+        raise ValueError(f"X must have a row for each of y; got {n} for {len(labels)}")
+    cases = SameCases(table, labels, weights)
+    cases.check_totals()
+    _check_readers(table, X, cases)
     parts = []
-    for name in _model_names(table):
+    for name, values in scores.items():
+        cases.check_model(name, values)
         fpr, tpr, threshold = roc_curve(
-            y,
-            _column(table, X, name),
-            pos_label=table.pos_label_,
-            sample_weight=sample_weight,
+            labels, values, pos_label=table.pos_label_, sample_weight=weights
         )
+        cases.check_curve(name, fpr, tpr)
         kept = np.unique(
             np.linspace(0, len(fpr) - 1, min(len(fpr), _MOST_POINTS)).astype(int)
         )
         parts.append(_curve(name, fpr[kept], tpr[kept], threshold[kept]))
     return _concatenated(parts)
+
+
+def _check_readers(table: Any, X: Any, cases: SameCases) -> None:
+    """Calls of the readers, if X has all columns that the table knows."""
+    kinds = table.operating_points_.kinds
+    readers = [name for name, kind in kinds.items() if kind == "reader"]
+    names = getattr(table, "feature_names_in_", None)
+    if names is None:
+        X = np.asarray(X)
+        names = [f"x{j}" for j in range(table.n_features_in_)]
+    elif hasattr(X, "columns"):
+        if not set(names) <= set(X.columns):
+            return
+        X = X[list(names)]
+    else:
+        X = pd.DataFrame(np.asarray(X), columns=names)
+    if readers:
+        calls = table.transform(X)
+        for name in readers:
+            cases.check_reader(name, calls[:, [str(c) for c in names].index(name)])
 
 
 def _column(table: Any, X: Any, name: str) -> NDArray:

@@ -18,11 +18,20 @@ from ._roc_points import (
     own_hulls,
     reader_points,
 )
-from ._style import LINESTYLES, REFERENCE, despine, new_axes
+from ._style import (
+    LINESTYLES,
+    REFERENCE,
+    despine,
+    label,
+    new_axes,
+    wrapped_after,
+    wrapped_owners,
+)
 
 # More names than this make a legend that nobody reads.
 _MOST_NAMED = 10
 _LEGEND_ROW = 0.19  # inches
+_MOST_COUNTS = 3  # of readers at one place who read different cases
 # Dashes of a broad line are long; on a short edge they must still be told apart.
 _SHORT_DASHES: dict[Any, Any] = {
     "--": (0, (1.8, 0.7)),
@@ -77,6 +86,8 @@ class RocReadersDisplay:
     The cross is the mean of the readers' rates. It says nothing of any reader: it lies
     below the curve on which the readers are, so that a model above the cross may still
     be worse than every one of them.
+
+    The legend cuts long names and lists of co-owners; `frame` has them in full.
 
     Examples
     --------
@@ -141,9 +152,9 @@ class RocReadersDisplay:
             The columns that the table was fitted to, for the models' full ROC curves.
             Without them the hull of each model's own points is drawn.
         y : array-like of shape (n_samples,), default=None
-            The truth; needed with `X`.
+            The truth that the table was fitted to; needed with `X`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights, for the curves.
+            Non-negative weights: those that the table was fitted with.
         points : list of (float, float), default=None
             Pairs of prevalence, in (0, 1), and cost ratio (false positive over false
             negative) to draw iso-cost lines for.
@@ -158,15 +169,14 @@ class RocReadersDisplay:
         ValueError
             If the table is not fitted, only one of `X` and `y` is given, `X` lacks the
             column of a model, the table was made of published points although `X` is
-            given, or a pair is out of range.
+            given, the counts at its points are not those of `X`, `y` and
+            `sample_weight`, or a pair is out of range.
         """
         hull = check_has_hull(table)
         if (X is None) != (y is None):
             raise ValueError("X and y go together: give both, or none")
         curves = (
-            own_hulls(table)
-            if X is None
-            else full_curves(table, X, np.asarray(y), sample_weight)
+            own_hulls(table) if X is None else full_curves(table, X, y, sample_weight)
         )
         chosen = chosen_points(hull, points)
         return cls(
@@ -261,8 +271,13 @@ class RocReadersDisplay:
         self._draw_hull(styles, entries)
         self._draw_curves(styles, entries)
         labels = self._draw_readers(styles, entries)
-        self._draw_chosen(entries)
-        self._draw_legend({labels.get(k, k): v for k, v in entries.items()}, ax is None)
+        self._draw_chosen(entries, labels)
+        drawn = [
+            (label(labels.get(key, wrapped_owners(key))), tuple(handles))
+            for key, handles in entries.items()
+            if handles
+        ]
+        self._draw_legend(drawn, ax is None)
         return self
 
     def _draw_hull(self, styles: OwnerStyles, entries: dict[str, list[Any]]) -> None:
@@ -320,7 +335,7 @@ class RocReadersDisplay:
             style = {"markersize": 8, "markeredgecolor": "white", "zorder": 5}
             if is_few or key in owner_of.values():
                 style |= styles.point(key if key in entries else group["name"].iloc[0])
-                labels[key] = f"{key}{_counts(group)}"
+                labels[key] = _with_counts(wrapped_owners(key), group)
             else:
                 key = f"{len(others)} other readers"
                 style = {"markersize": 6, "color": "0.5", "marker": ".", "zorder": 4}
@@ -356,7 +371,9 @@ class RocReadersDisplay:
             if (fpr, tpr) in vertices
         }
 
-    def _draw_chosen(self, entries: dict[str, list[Any]]) -> None:
+    def _draw_chosen(
+        self, entries: dict[str, list[Any]], labels: dict[str, str]
+    ) -> None:
         if self.chosen is None:
             return
         for i, row in enumerate(self.chosen.itertuples()):
@@ -364,8 +381,9 @@ class RocReadersDisplay:
             left = max(0.0, row.fpr - row.tpr / row.cpg)
             right = min(1.0, row.fpr + (1.0 - row.tpr) / row.cpg)
             x = np.array([left, right])
-            label = f"equal cost at {describe_pair(row.prevalence, row.cost_ratio)}"
-            entries[label] = self.ax_.plot(
+            key = f"equal cost at {describe_pair(row.prevalence, row.cost_ratio)}"
+            labels[key] = key
+            entries[key] = self.ax_.plot(
                 x,
                 row.tpr + row.cpg * (x - row.fpr),
                 color="black",
@@ -386,7 +404,7 @@ class RocReadersDisplay:
         self.ax_.locator_params(nbins=6)
         despine(self.ax_)
 
-    def _draw_legend(self, entries: dict[str, list[Any]], is_own: bool) -> None:
+    def _draw_legend(self, entries: list[tuple[str, Any]], is_own: bool) -> None:
         title = "broad line: hull of all points, by owner"
         if self.readers["TP"].notna().any():
             title += "\ncounts: true positives, false positives"
@@ -395,13 +413,13 @@ class RocReadersDisplay:
         place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
         if is_own:
             place = {"loc": "outside right center"}
-            n_rows = len(entries) + title.count("\n") + 2
+            n_rows = sum(text.count("\n") + 1 for text, _ in entries)
+            n_rows += title.count("\n") + 2
             height = max(self.figure_.get_figheight(), _LEGEND_ROW * n_rows)
             self.figure_.set_figheight(height)
-        drawn = {label: tuple(handles) for label, handles in entries.items() if handles}
         (self.figure_ if is_own else self.ax_).legend(
-            list(drawn.values()),
-            list(drawn),
+            [handles for _, handles in entries],
+            [text for text, _ in entries],
             frameon=False,
             fontsize="small",
             handlelength=3.2,
@@ -412,13 +430,17 @@ class RocReadersDisplay:
         )
 
 
-def _counts(group: pd.DataFrame) -> str:
-    """Counts of readers at the same place, if they are known."""
+def _with_counts(names: str, group: pd.DataFrame) -> str:
+    """Names and counts of readers at the same place, if the counts are known."""
     counts = group[COUNT_COLUMNS].drop_duplicates()
     if counts["TP"].isna().any():
-        return ""
+        return names
     written = [
         f"{tp:g}/{positives:g}, {fp:g}/{negatives:g}"
-        for tp, positives, fp, negatives in counts.itertuples(index=False)
+        for tp, positives, fp, negatives in counts.head(_MOST_COUNTS).values
     ]
-    return ": " + "; ".join(written)
+    written += ["..."] if len(counts) > _MOST_COUNTS else []
+    text = f"{names}:"
+    for i, part in enumerate(written):
+        text = wrapped_after(text, part + ";" * (i < len(written) - 1))
+    return text

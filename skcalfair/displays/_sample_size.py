@@ -6,7 +6,16 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from ._style import REFERENCE, despine, grid_of_axes, new_axes, series_style
+from ._style import (
+    REFERENCE,
+    despine,
+    grid_of_axes,
+    label,
+    literal,
+    new_axes,
+    series_style,
+    wrapped,
+)
 from ._tables import (
     check_columns,
     chosen,
@@ -18,6 +27,7 @@ from ._tables import (
 
 COLUMNS = ("fraction", "metric", "value")
 SCENARIO = "decalibration"
+_TITLE_WIDTH = 22
 
 
 class SampleSizeDisplay:
@@ -143,10 +153,11 @@ class SampleSizeDisplay:
                 held = (table[SCENARIO] == scenario) & (table["metric"] == metric)
                 _curve(axes[i, j], table[held].sort_values("fraction"), i)
                 if i == 0:
-                    axes[i, j].set_title(metric_label(metric), fontsize="medium")
+                    title = literal(wrapped(metric_label(metric), _TITLE_WIDTH))
+                    axes[i, j].set_title(title, fontsize="medium")
                 if i == len(scenarios) - 1:
                     axes[i, j].set_xlabel("fraction of rows")
-            axes[i, 0].set_ylabel(scenario)
+            axes[i, 0].set_ylabel(literal(wrapped(scenario, _TITLE_WIDTH)))
         despine(axes)
         self.axes_, self.figure_ = axes, axes[0, 0].figure
         return self
@@ -286,7 +297,7 @@ class DecalibrationDisplay:
             ax.plot(
                 curve["probability"],
                 curve["decalibrated"],
-                label=name,
+                label=label(wrapped(name, _TITLE_WIDTH)),
                 markevery=(number * every // 4, every),
                 markersize=5,
                 **series_style(number),

@@ -299,6 +299,44 @@ def test_support_is_drawn_in_a_second_panel(published):
     assert len({str(style) for style in styles}) == len(styles)
 
 
+def test_names_without_support_are_left_out(published):
+    table = with_uncertainty(published)
+    support = table.dominance_support_
+    readers = support["name"].str.startswith("Specialist")
+    support.loc[readers, "support"] = np.nan
+    ax = DominanceDisplay.from_table(table).plot().support_ax_
+    labels = legend_labels(ax)
+    # Seven names are left: nobody is one of the others.
+    assert len(labels) == 7
+    assert not any("Specialist" in label or "others" in label for label in labels)
+
+
+def test_resampled_readers_are_not_in_the_legend_of_the_support():
+    X, y = reader_study(n=200)
+    table = DominanceTable(n_bootstrap=20, resample_readers=True, random_state=0)
+    ax = DominanceDisplay.from_table(table.fit(X, y)).plot().support_ax_
+    assert set(legend_labels(ax)) == {
+        "model 1", "always positive", "never positive", "any model", "any reader"
+    }  # fmt: skip
+
+
+def test_lines_of_all_readers_are_unlike_those_of_chosen_points():
+    X, y = reader_study(n=200)
+    table = DominanceTable(n_bootstrap=20, random_state=0).fit(X, y)
+    points = [(0.1, ratio) for ratio in (0.1, 0.2, 0.5, 1, 2, 4, 8, 16)]
+    display = DominanceDisplay.from_table(table, points=points).plot()
+    lines = {line.get_label(): line for line in display.support_ax_.lines}
+    looks = {
+        name: (line.get_marker(), str(line._unscaled_dash_pattern))
+        for name, line in lines.items()
+        if name.startswith(("any ", "prevalence"))
+    }
+    assert len(set(looks.values())) == 10
+    chosen = [look for name, look in looks.items() if name.startswith("prevalence")]
+    assert {marker for marker, _ in chosen} == {"None"}
+    assert {looks["any model"][0], looks["any reader"][0]} == {"o", "s"}
+
+
 def test_axes_given_take_the_strip_alone_or_with_the_support(published):
     display = DominanceDisplay.from_table(with_uncertainty(published))
     figure, axes = plt.subplots(2)
@@ -378,6 +416,71 @@ def test_columns_of_an_array_are_found_by_position():
     pd.testing.assert_frame_equal(again.curves, display.curves)
     with pytest.raises(ValueError, match=r"the 6 columns .* got shape \(500, 5\)"):
         RocReadersDisplay.from_table(table, X.to_numpy()[:, 1:], y)
+
+
+def changed(X, y, weight):
+    """Each of them changed in ways that leave as much as can be as it is."""
+    rng = np.random.default_rng(2)
+    flipped = X["reader 1"].mask(np.arange(len(y)) < 9, 1 - X["reader 1"])
+    unread = X["reader 1"].mask(np.arange(len(y)) < 9)
+    return {
+        "other truth": (X, rng.permutation(y), weight, "y or sample_weight is"),
+        "one label more": (X, np.r_[1 - y[:1], y[1:]], weight, "y or sample_weight is"),
+        "other scores": (
+            X.assign(**{"model 1": rng.permutation(X["model 1"])}),
+            y,
+            weight,
+            "model 'model 1' at the threshold",
+        ),
+        "other calls": (X.assign(**{"reader 1": flipped}), y, weight, "'reader 1' has"),
+        "fewer reads": (X.assign(**{"reader 1": unread}), y, weight, "'reader 1' read"),
+        "no weights": (X, y, None, "sample_weight is lacking"),
+        "other weights": (X, y, rng.permutation(weight), "y or sample_weight is"),
+        "a part": (X[:-5], y[:-5], weight[:-5], "y or sample_weight is"),
+        "other lengths": (X[:-5], y, weight, "got 495 for 500"),
+    }
+
+
+@pytest.mark.parametrize("how", list(changed(*reader_study(), np.ones(500))))
+@pytest.mark.parametrize("as_array", [False, True])
+def test_other_cases_than_those_of_the_table_are_refused(how, as_array):
+    X, y = reader_study()
+    X.loc[::7, "reader 2"] = np.nan
+    weight = np.random.default_rng(1).integers(1, 9, len(y)) / 3
+    table = DominanceTable().fit(X, y, sample_weight=weight)
+    RocReadersDisplay.from_table(table, X, y, sample_weight=weight)
+    other, labels, weights, message = changed(X, y, weight)[how]
+    if as_array:
+        other = other.to_numpy()
+    with pytest.raises(ValueError, match=message):
+        RocReadersDisplay.from_table(table, other, labels, sample_weight=weights)
+
+
+def test_cases_of_a_table_with_text_and_ratings_are_recognised():
+    X, y = reader_study()
+    labels = np.where(y == 1, "ill", "well")
+    X["reader 1"] = np.where(X["reader 1"] == 1, "ill", "well")
+    X["rating"] = np.digitize(X["model 1"], [0, 1, 2]) + 1
+    table = DominanceTable(
+        pos_label="ill",
+        readers={f"reader {k}": None for k in range(1, 6)} | {"rating": 3},
+    ).fit(X, labels)
+    RocReadersDisplay.from_table(table, X, labels)
+    # The columns of the models are enough.
+    RocReadersDisplay.from_table(table, X[["model 1"]], list(labels))
+    with pytest.raises(ValueError, match="reader 'rating' has"):
+        RocReadersDisplay.from_table(table, X.assign(rating=X["rating"] - 1), labels)
+    with pytest.raises(ValueError, match=r"has 0 positive .* cases, and the table"):
+        RocReadersDisplay.from_table(table, X[["model 1"]], y)
+
+
+def test_scores_of_a_constant_model_are_checked_too():
+    X, y = reader_study(n_readers=0)
+    table = DominanceTable(readers=[]).fit(X.assign(**{"model 1": 1.0}), y)
+    with pytest.raises(ValueError, match="none in the table"):
+        RocReadersDisplay.from_table(table, X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        RocReadersDisplay.from_table(table, X.where(X["model 1"] > 0), y)
 
 
 def test_long_curves_are_thinned():
