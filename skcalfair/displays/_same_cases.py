@@ -89,7 +89,7 @@ class SameCases:
         positive, negative = self._by_class
         return float(positive @ share), float(negative @ share)
 
-    def _in_cases(self, first: Any, second: Any, i: int) -> tuple[float, float]:
+    def _in_cases(self, first: Any, second: Any, i: Any) -> tuple[float, float]:
         unit = self._points.unit
         return float(first[i] * unit), float(second[i] * unit)
 

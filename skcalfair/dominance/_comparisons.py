@@ -13,22 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_curve
 from sklearn.utils._param_validation import Interval, validate_params
 
-from .._validation import (
-    as_1d,
-    as_floats,
-    check_same_length,
-    check_sample_weight,
-    encode_two_classes,
-)
 from ._cases import Cases
-from ._columns import (
-    Roles,
-    check_scores,
-    encode_text_calls,
-    find_codings,
-    reader_calls,
-    whole_weights,
-)
+from ._comparison_input import check_comparison
 from ._comparison_results import (
     MatchedComparison,
     MeanReaderComparison,
@@ -41,7 +27,7 @@ from ._table import table_frame
 
 Floats = NDArray[np.float64]
 
-MODEL = "model"
+_ENDS = ("low", "high")
 
 _CONSTRAINTS: dict[str, Any] = {
     "y_true": ["array-like"],
@@ -71,11 +57,14 @@ def compare_mean_reader(
     y_true : array-like of shape (n_samples,)
         The truth: two classes.
     y_score : array-like of shape (n_samples,)
-        Scores of the model; higher means more likely positive.
+        Scores of the model; higher means more likely positive. In the tables it has
+        the name of a Series, or else is called "model".
     reader_calls : DataFrame or array-like of shape (n_samples, n_readers)
         Calls of the readers: 0 and 1 or the labels of `y_true`; NaN where not read.
+        Ratings have to be turned into calls first.
     pos_label : int, float, bool or str, default=None
-        Label of the positive class. By default the greater of the two sorted labels.
+        Label of the positive class; by default 1. Needed where the labels are text, or
+        numbers other than {0, 1} and {-1, 1}.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights. By default every case weighs one.
 
@@ -87,9 +76,10 @@ def compare_mean_reader(
     Raises
     ------
     ValueError
-        If `y_true` does not hold two classes, a score is missing or infinite, a
-        reader's column holds more than two values, or a reader read no positive or no
-        negative case.
+        If `y_true` does not hold two classes, or they are text and `pos_label` is not
+        stated; if a score is missing or infinite, a reader's column holds more than two
+        values, a reader read no positive or no negative case, or is called like the
+        model.
 
     See Also
     --------
@@ -133,7 +123,7 @@ def compare_mean_reader(
     >>> result.is_under_curve, result.readers_best
     (True, ('reader1', 'reader0'))
     """
-    cases = _check(y_true, y_score, reader_calls, pos_label, sample_weight)
+    cases = check_comparison(y_true, y_score, reader_calls, pos_label, sample_weight)
     readers, curve = _readers(cases), model_curve(cases)
     readers["model_sensitivity"] = height(curve, 1.0 - readers["specificity"])
     above = readers["sensitivity"] > readers["model_sensitivity"] + TIE
@@ -148,6 +138,7 @@ def compare_mean_reader(
         is_under_curve=sensitivity < model - TIE,
         readers=readers,
         table=_dominance(cases),
+        model=cases.model_names[0],
     )
 
 
@@ -170,11 +161,14 @@ def reader_hull_auc(
     y_true : array-like of shape (n_samples,)
         The truth: two classes.
     y_score : array-like of shape (n_samples,)
-        Scores of the model; higher means more likely positive.
+        Scores of the model; higher means more likely positive. In the tables it has
+        the name of a Series, or else is called "model".
     reader_calls : DataFrame or array-like of shape (n_samples, n_readers)
         Calls of the readers: 0 and 1 or the labels of `y_true`; NaN where not read.
+        Ratings have to be turned into calls first.
     pos_label : int, float, bool or str, default=None
-        Label of the positive class. By default the greater of the two sorted labels.
+        Label of the positive class; by default 1. Needed where the labels are text, or
+        numbers other than {0, 1} and {-1, 1}.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights. By default every case weighs one.
 
@@ -223,7 +217,7 @@ def reader_hull_auc(
     >>> result.readers_best
     ('reader0',)
     """
-    cases = _check(y_true, y_score, reader_calls, pos_label, sample_weight)
+    cases = check_comparison(y_true, y_score, reader_calls, pos_label, sample_weight)
     readers = _readers(cases)
     points = cases.operating_points()
     curve = model_curve(cases)
@@ -243,6 +237,7 @@ def reader_hull_auc(
         share_outside=1.0 - inside / whole,
         readers=readers,
         table=_dominance(cases),
+        model=cases.model_names[0],
     )
 
 
@@ -276,9 +271,11 @@ def matched_operating_point(
     y_true : array-like of shape (n_samples,)
         The truth: two classes.
     y_score : array-like of shape (n_samples,)
-        Scores of the model; higher means more likely positive.
+        Scores of the model; higher means more likely positive. In the tables it has
+        the name of a Series, or else is called "model".
     reader_calls : DataFrame or array-like of shape (n_samples, n_readers)
         Calls of the readers: 0 and 1 or the labels of `y_true`; NaN where not read.
+        Ratings have to be turned into calls first.
     sensitivity : float, default=None
         Least sensitivity of the model, in [0, 1]; of the thresholds that reach it, the
         one with the highest specificity is taken.
@@ -286,7 +283,8 @@ def matched_operating_point(
         Least specificity of the model, likewise. By default (neither stated) the
         specificity of each reader.
     pos_label : int, float, bool or str, default=None
-        Label of the positive class. By default the greater of the two sorted labels.
+        Label of the positive class; by default 1. Needed where the labels are text, or
+        numbers other than {0, 1} and {-1, 1}.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights. By default every case weighs one. With weights there are
         no intervals.
@@ -319,7 +317,8 @@ def matched_operating_point(
     Model and reader are compared on the cases that this reader read, on which the
     threshold is chosen too. The intervals are those of a difference of paired
     proportions [2]_; they take the threshold as given and the cases as independent,
-    and are too short for that.
+    and are too short for that. Where both include 0, the reading is "chance": no
+    difference is shown, and the intervals say how large a one the data allow.
 
     References
     ----------
@@ -344,14 +343,17 @@ def matched_operating_point(
     0                0.4          0.9  trade-off
     >>> result = matched_operating_point(truth, score, reader)
     >>> result.readers["reading"].tolist()
-    ['model']
+    ['chance']
+    >>> result.readers[["sensitivity_low", "sensitivity_high"]].round(2)
+       sensitivity_low  sensitivity_high
+    0            -0.28              0.28
     """
     if sensitivity is not None and specificity is not None:
         raise ValueError(
             "state a sensitivity or a specificity, not both; got sensitivity="
             f"{sensitivity} and specificity={specificity}"
         )
-    cases = _check(y_true, y_score, reader_calls, pos_label, sample_weight)
+    cases = check_comparison(y_true, y_score, reader_calls, pos_label, sample_weight)
     rows = [
         _matched(cases, reader, sensitivity, specificity, confidence_level)
         for reader in _readers(cases).itertuples()
@@ -361,61 +363,11 @@ def matched_operating_point(
         target=specificity if sensitivity is None else sensitivity,
         readers=pd.DataFrame(rows),
         table=_dominance(cases),
+        model=cases.model_names[0],
     )
 
 
 # -- cases -----------------------------------------------------------------------------
-
-
-def _check(
-    y_true: ArrayLike, y_score: ArrayLike, calls: Any, pos_label: Any, weight: Any
-) -> Cases:
-    """One model and its readers as validated cases, those of zero weight left out."""
-    y, scores = as_1d(y_true, "y_true"), as_floats(as_1d(y_score, "y_score"), "y_score")
-    frame = _as_frame(calls)
-    check_same_length(("y_true", y), ("y_score", scores))
-    if len(frame) != len(y):
-        raise ValueError(
-            f"reader_calls must have a row for each case; got {len(frame)} for "
-            f"{len(y)} cases"
-        )
-    weights = check_sample_weight(weight, len(y))
-    if weights is not None:
-        kept = np.flatnonzero(weights)
-        y, scores, weights = y[kept], scores[kept], weights[kept]
-        frame = frame.iloc[kept]
-    classes, outcome, positive = encode_two_classes(y, pos_label, "the comparison")
-    frame = encode_text_calls(frame, classes, positive)
-    names = [MODEL, *map(str, frame.columns)]
-    if MODEL in names[1:]:
-        raise ValueError(f"no reader may be named {MODEL!r}: rename the column")
-    roles = Roles(names, [0], dict.fromkeys(range(1, len(names))))
-    columns = np.column_stack([scores, frame.to_numpy(dtype=np.float64)])
-    check_scores(columns, roles)
-    whole, unit = whole_weights(weights)
-    codings = find_codings(columns, roles, classes, positive)
-    read = [
-        reader_calls(columns[:, j], roles, j, codings.get(j)) for j in roles.readers
-    ]
-    return Cases(outcome == 1, [scores], read, roles, whole, unit)
-
-
-def _as_frame(calls: Any) -> pd.DataFrame:
-    """Calls as a table with a named column for each reader."""
-    if hasattr(calls, "columns"):
-        frame = pd.DataFrame({c: calls[c].to_numpy() for c in calls.columns})
-    else:
-        values = np.asarray(calls)
-        if values.ndim != 2:
-            raise ValueError(
-                "reader_calls must have a row for each case and a column for each "
-                f"reader; got an array of shape {values.shape}"
-            )
-        frame = pd.DataFrame(values)
-        frame.columns = pd.Index([f"reader{j}" for j in range(values.shape[1])])
-    if not frame.shape[1]:
-        raise ValueError("reader_calls has no column: at least one reader is needed")
-    return frame
 
 
 def _readers(cases: Cases) -> pd.DataFrame:
@@ -494,10 +446,16 @@ def _threshold(
 
 def _reading(row: dict[str, Any]) -> str:
     """Which of the two is better in one rate and not worse in the other."""
-    gaps = np.array([row["sensitivity_difference"], row["specificity_difference"]])
+    rates = ("sensitivity", "specificity")
+    gaps = np.array([row[f"{rate}_difference"] for rate in rates])
     gaps[np.abs(gaps) <= TIE] = 0.0
     if not gaps.any():
         return "equal"
+    low, high = (np.array([row[f"{rate}_{end}"] for rate in rates]) for end in _ENDS)
+    if np.isnan(low).any():
+        return "untested"
+    if ((low <= 0) & (high >= 0)).all():
+        return "chance"
     if (gaps >= 0).all():
         return "model"
     return "reader" if (gaps <= 0).all() else "trade-off"

@@ -82,6 +82,10 @@ class TestHumansBetterEverywhere:
         assert found.readers_above == ("careful", "usual", "bold")
         assert found.is_under_curve
         assert found.mean_sensitivity < found.model_sensitivity - 0.03
+        words = " ".join(found.summary().split())
+        assert "lies under the ROC curve of the model" in words
+        assert "Above the curve: careful, usual and bold." in words
+        assert "3 decide best at some CPG: bold, usual and careful." in words
 
     def test_the_dominance_table_is_right(self):
         found = compare_mean_reader(self.truth, self.score, self.calls)
@@ -141,6 +145,8 @@ class TestMatchingGoesWrong:
         assert at_own.readers["reading"].tolist() == ["reader"]
         assert at_own.target is None
         assert at_own.readers["sensitivity_high"].lt(0).all()
+        assert '"reader"' in at_own.summary()
+        assert '"chance"' not in at_own.summary()
 
     def test_the_dominance_table_is_right(self):
         found = matched_operating_point(
@@ -287,10 +293,52 @@ class TestPairedInterval:
             inside += low <= truth <= high
         assert 0.85 < inside / 400 < 0.96
 
+    def test_reading_allows_for_chance(self):
+        # +.19 in sensitivity, -.06 to .43: no difference is shown.
+        truth = np.repeat([0, 1], [40, 16])
+        model, own = np.zeros(56), np.zeros(56)
+        model[40:52], own[40:46], own[52:55] = 1, 1, 1
+        found = matched_operating_point(truth, model, own[:, None])
+        row = found.readers.iloc[0]
+        assert row["sensitivity_difference"] == pytest.approx(0.1875)
+        assert row["sensitivity_low"] < 0 < row["sensitivity_high"]
+        assert row["reading"] == "chance"
+        assert "no difference is shown" in found.summary()
+        # The same rates of five times as many cases.
+        many = (np.repeat(a, 5) for a in (truth, model, own))
+        truth, model, own = many
+        found = matched_operating_point(truth, model, own[:, None]).readers.iloc[0]
+        assert found["sensitivity_low"] > 0
+        assert found["reading"] == "model"
+
+    @settings(max_examples=25)
+    @given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 0.9, 0.99]))
+    def test_readings_follow_from_the_intervals(self, seed, level):
+        truth, score, calls, _ = random_study(seed)
+        found = matched_operating_point(
+            truth, score, calls, specificity=0.7, confidence_level=level
+        )
+        for row in found.readers.to_dict("records"):
+            gaps = [row["sensitivity_difference"], row["specificity_difference"]]
+            shown = any(
+                row[f"{rate}_low"] > 0 or row[f"{rate}_high"] < 0
+                for rate in ("sensitivity", "specificity")
+            )
+            if np.allclose(gaps, 0):
+                assert row["reading"] == "equal"
+            elif not shown:
+                assert row["reading"] == "chance"
+            elif min(gaps) < -1e-9 and max(gaps) > 1e-9:
+                assert row["reading"] == "trade-off"
+            else:
+                assert row["reading"] == ("model" if max(gaps) > 1e-9 else "reader")
+
     def test_weights_have_no_interval(self):
         truth, score, calls, weight = random_study(3, weighted=True)
         found = matched_operating_point(truth, score, calls, sample_weight=weight)
         assert found.readers.filter(regex="_(low|high)$").isna().all(axis=None)
+        assert set(found.readers["reading"]) <= {"untested", "equal"}
+        assert "with weights there is no interval" in found.summary()
 
 
 @pytest.mark.parametrize("compare", COMPARISONS)
@@ -301,7 +349,9 @@ class TestInput:
         assert expected.readers["reader"].tolist() == ["reader0", "reader1", "reader2"]
         names = ["x", "y", "z"]
         text = pd.DataFrame(np.where(calls == 1, "yes", "no"), columns=names)
-        found = compare(np.where(truth == 1, "yes", "no"), list(score), text)
+        found = compare(
+            np.where(truth == 1, "yes", "no"), list(score), text, pos_label="yes"
+        )
         assert found.readers["reader"].tolist() == names
         other = compare(1 - truth, score, 1 - calls, pos_label=0)
         for result in (found, other):
@@ -309,6 +359,86 @@ class TestInput:
                 result.readers.drop(columns="reader"),
                 expected.readers.drop(columns="reader"),
             )
+
+    def test_positive_class_is_not_guessed(self, compare):
+        truth, score, calls, _ = random_study(1)
+        labels = np.where(truth == 1, "malignant", "zzz")
+        with pytest.raises(ValueError, match=r"y_true takes values in .* pos_label"):
+            compare(labels, score, calls)
+        with pytest.raises(ValueError, match=r"pos_label='yes' is not among"):
+            compare(labels, score, calls, pos_label="yes")
+        with pytest.raises(ValueError, match="pos_label is not specified"):
+            compare(truth + 1, score, calls)
+        expected = compare(truth, score, calls).readers
+        for y in (truth == 1, 2 * truth - 1):
+            pd.testing.assert_frame_equal(compare(y, score, calls).readers, expected)
+        found = compare(labels, score, calls, pos_label="malignant").readers
+        pd.testing.assert_frame_equal(found, expected)
+
+    def test_ratings_are_to_be_turned_into_calls(self, compare):
+        truth, score, calls, _ = random_study(1)
+        ratings = pd.DataFrame({"doctor": 2 * calls[:, 0] + calls[:, 1] + 1})
+        with pytest.raises(ValueError, match="turn ratings into calls") as caught:
+            compare(truth, score, ratings)
+        assert "column 'doctor' of reader_calls" in str(caught.value)
+        assert "readers=" not in str(caught.value)
+        assert compare(truth, score, ratings >= 3).readers_best is not None
+
+    def test_missing_scores_are_found_in_the_rows_given(self, compare):
+        truth, score, calls, _ = random_study(1)
+        weight = np.r_[np.zeros(3), np.ones(57)]
+        score = np.where(np.isin(np.arange(60), [1, 5]), np.nan, score)
+        with pytest.raises(ValueError, match=r"y_score contains NaN .* at row 5"):
+            compare(truth, score, calls, sample_weight=weight)
+        weight[5] = 0
+        compare(truth, score, calls, sample_weight=weight)
+
+    def test_name_of_the_model(self, compare):
+        truth, score, calls, _ = random_study(1)
+        series = pd.Series(score, name="network")
+        for scores, name in (
+            (score, "model"),
+            (series, "network"),
+            (series.rename("reader1"), "model"),
+            (series.rename(None), "model"),
+            (series.rename(7), "model"),
+        ):
+            found = compare(truth, scores, calls)
+            assert found.model == name
+            owners = {owner for owners in found.table["owners"] for owner in owners}
+            assert name in owners
+        people = pd.DataFrame({"model": calls[:, 0]})
+        assert compare(truth, series, people).readers["reader"].tolist() == ["model"]
+
+    def test_words(self, compare):
+        truth, score, calls, _ = random_study(1)
+        names = ["doctor", "a nurse whose name is too long for any table", "x"]
+        found = compare(truth, score, pd.DataFrame(calls, columns=names))
+        assert "\n" not in repr(found)
+        assert len(repr(found)) < 300
+        text = found.summary()
+        assert max(len(line) for line in text.splitlines()) <= 92
+        words = " ".join(text.split())
+        assert "What this gets wrong" in words
+        assert "What the dominance table says" in words
+        for owner in found.table["owners"]:
+            assert owner[0][:20] in words
+        n = len(found.readers_best)
+        assert f"Of 3 readers, {n} decide" in words
+        named = compare(truth, pd.Series(score, name="net"), calls).summary()
+        assert "he model net" in " ".join(named.split())
+
+    def test_words_where_no_reader_is_best(self, compare):
+        truth = np.repeat([0, 1], 10)
+        words = " ".join(compare(truth, truth, 1 - truth[:, None]).summary().split())
+        assert "Of 1 reader, 0 decide best at any CPG." in words
+
+    def test_words_of_many_readers_are_few(self, compare):
+        truth = np.repeat([0, 1], 10)
+        calls = np.repeat(truth[:, None], 43, axis=1)
+        words = compare(truth, truth, calls).summary()
+        assert len(words.splitlines()) < 60
+        assert "31 more" in words
 
     def test_cases_of_no_weight_do_not_count(self, compare):
         truth, score, calls, _ = random_study(2)
@@ -327,16 +457,37 @@ class TestInput:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"y_true": np.zeros(60)}, "needs two classes in y"),
+            ({"y_true": np.zeros(60)}, "y_true must hold two classes"),
             ({"y_true": np.zeros(59)}, "y_score"),
-            ({"y_score": [np.nan] * 60}, "NaN"),
-            ({"y_score": [np.inf] * 60}, "infinity in column 'model'"),
+            ({"y_score": [np.nan] * 60}, "y_score contains NaN .missing. at row 0"),
+            ({"y_score": [np.inf] * 60}, "y_score contains infinity at row 0"),
+            ({"y_score": np.ones((60, 2))}, "y_score must be one-dimensional"),
+            ({"y_score": ["a"] * 60}, "y_score must be numeric"),
             ({"reader_calls": np.ones(60)}, "a column for each"),
             ({"reader_calls": np.ones((60, 0))}, "at least one reader"),
             ({"reader_calls": np.ones((59, 1))}, "got 59 for 60 cases"),
             ({"reader_calls": np.full((60, 1), 0.5)}, "does not hold calls of two"),
             ({"reader_calls": np.full((60, 1), np.nan)}, "read no case"),
-            ({"reader_calls": pd.DataFrame({"model": np.ones(60)})}, "may be named"),
+            (
+                {"reader_calls": pd.DataFrame({"model": np.ones(60)})},
+                "a reader is named 'model'",
+            ),
+            (
+                {"reader_calls": pd.DataFrame(np.ones((60, 2)), columns=["a", "a"])},
+                "column 'a' twice",
+            ),
+            (
+                {"reader_calls": pd.DataFrame({"r": ["yes"] * 60})},
+                "column 'r' of reader_calls holds text that is no label of y_true",
+            ),
+            (
+                {"reader_calls": np.where(np.arange(60) == 7, np.inf, 1)[:, None]},
+                "column 'reader0' of reader_calls contains infinity at row 7",
+            ),
+            (
+                {"reader_calls": pd.DataFrame({"never positive": np.ones(60)})},
+                "trivial strategy",
+            ),
             ({"sample_weight": -np.ones(60)}, "must not be negative"),
         ],
     )
