@@ -30,6 +30,7 @@ from ._style import (
 _MOST_CURVES = 8
 _LANE = 0.16  # height of the lane of one interval, in heights of the strip
 _LANE_HEIGHT = 0.12  # inches that a figure grows for each lane
+_NARROW = 20  # characters of a name in a narrow bar
 _LEGEND_ROW = 0.18  # inches
 _X_LABEL = "cost-prevalence gradient (CPG)"
 _INTERVALS = ("fieller", "percentile")
@@ -428,7 +429,8 @@ def _write_name(ax: Any, name: str, left: float, right: float) -> bool:
     (start, low), (end, high) = ax.transData.transform([(left, 0.05), (right, 0.95)])
     by_owner = name.replace(" = ", " =\n")
     by_word = name.replace(" ", "\n").replace("\n=\n", " =\n")
-    for written in dict.fromkeys([name, by_owner, by_word]):
+    shorter = [wrapped_owners(name), wrapped_owners(name, _NARROW)]
+    for written in dict.fromkeys([name, by_owner, by_word, *shorter]):
         text = ax.text(
             np.sqrt(left * right),
             0.5,
@@ -438,9 +440,9 @@ def _write_name(ax: Any, name: str, left: float, right: float) -> bool:
             fontsize="small",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85},
         )
-        # The layout may still take some of the width.
+        # The layout may still take some of the width, and intervals of the height.
         box = text.get_window_extent()
-        if box.width < 0.85 * (end - start) and box.height < high - low:
+        if box.width < 0.85 * (end - start) and box.height < 0.7 * (high - low):
             return True
         text.remove()
     return False

@@ -163,6 +163,7 @@ def test_many_co_owners_are_cut():
     roc.figure_.draw_without_rendering()
     assert roc.ax_.get_window_extent().width > 0.4 * roc.figure_.bbox.width
     strip = DominanceDisplay.from_table(table, points=[(0.5, 1.0)]).plot()
+    strip.figure_.draw_without_rendering()
     texts = [text.get_text() for text in strip.figure_.legends[0].get_texts()]
     assert any(text.endswith(f":\n{short}") for text in texts)
     # In full where there is room for it.
@@ -195,7 +196,7 @@ def test_names_that_are_cut_alike_keep_an_entry_each():
     assert texts.count(style.wrapped(a)) == 2
 
 
-class TestHelpers:
+class TestTexts:
     @pytest.mark.parametrize("text", ["$", "a$b", "$a$", "a\\$b", "a$b$c$", "plain"])
     def test_literal(self, text):
         figure = plt.figure()
