@@ -28,9 +28,9 @@ table.fit(study.data, study.target)
 table.table_[["cpg_from", "cpg_to", "owner", "sensitivity_from", "specificity_from"]]
 
 # %%
-# **What to see.** The readers lie above the curve of the model and own most of the hull.
-# The cross, the mean of their rates, lies under it: judged by the cross, the model would
-# seem to be better than the readers.
+# **What to see.** The readers lie above the curve of the model and own most of the
+# hull. The cross, the mean of their rates, lies under the curve: judged by it, the
+# model would seem to be better than the readers.
 
 CHOSEN = [(0.3, 1.0), (0.05, 0.02)]
 RocReadersDisplay.from_table(table, study.data, study.target, points=CHOSEN).plot()
