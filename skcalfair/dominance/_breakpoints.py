@@ -55,25 +55,24 @@ def fieller_from_cases(cases: Cases, calls: tuple[Floats, Floats]) -> FiellerSet
 
     `calls` are those of the lower and the upper decision; NaN where not read.
     """
-    influence = np.zeros((len(cases), 2))
-    difference = np.zeros(2)
-    for sign, decided in zip((1.0, -1.0), calls, strict=True):
-        rates, parts = _influence(cases, decided)
-        difference += sign * rates
-        influence += sign * parts
-    if cases.clusters is not None:
-        summed = np.zeros((int(cases.clusters.max()) + 1, 2))
-        np.add.at(summed, cases.clusters, influence)
-        influence = summed
-    covariance = influence.T @ influence
-    for k, outcome in enumerate((True, False)):
-        n, least = _smoothed_variance(cases, calls, outcome)
-        if n < 2:
-            return UNKNOWN
+    levels = [_levels(decided) for decided in calls]
+    difference, least, units = np.zeros(2), np.zeros(2), np.zeros(2, dtype=np.intp)
+    parts = []
+    for k, rows in enumerate(cases.by_class):
+        weights = np.ones(len(rows)) if cases.weights is None else cases.weights[rows]
+        lower, upper = (decided[rows] for decided in calls)
+        difference[k], influence = _difference_of_rates(weights, lower, upper)
+        parts.append(influence)
+        clusters = None if cases.clusters is None else cases.clusters[rows]
+        units[k], least[k] = _smoothed_variance(weights, lower, upper, clusters, levels)
+    if units.min() < 2:
+        return UNKNOWN
+    covariance = _covariance(cases, parts)
+    for k in range(2):
         # A class without an error, or without a disagreement, does not show that there
         # can be none.
         found = covariance[k, k]
-        variance = max(found * n / (n - 1), least)
+        variance = max(found * units[k] / (units[k] - 1), least[k])
         scale = np.sqrt(variance / found) if found > 0 else 0.0
         covariance[k, :] *= scale
         covariance[:, k] *= scale
@@ -81,47 +80,65 @@ def fieller_from_cases(cases: Cases, calls: tuple[Floats, Floats]) -> FiellerSet
     return fieller_set(difference, covariance)
 
 
+def _difference_of_rates(
+    weights: Floats, lower: Floats, upper: Floats
+) -> tuple[float, Floats]:
+    """Difference of two rates in one class, and what each case adds to its error."""
+    difference, influence = 0.0, np.zeros(len(weights))
+    for sign, calls in ((1.0, lower), (-1.0, upper)):
+        unread = np.isnan(calls)
+        share = np.where(unread, 0.0, weights)
+        share /= share.sum()
+        known = np.where(unread, 0.0, calls)
+        rate = float(share @ known)
+        difference += sign * rate
+        influence += sign * share * (known - rate)
+    return difference, influence
+
+
+def _covariance(cases: Cases, parts: list[Floats]) -> Floats:
+    """Covariance of the two differences, from what each case or cluster adds."""
+    if cases.clusters is None:
+        return np.diag([float(part @ part) for part in parts])
+    n = int(cases.clusters.max()) + 1
+    sums = np.array(
+        [
+            np.bincount(cases.clusters[rows], part, n)
+            for rows, part in zip(cases.by_class, parts, strict=True)
+        ]
+    )
+    return sums @ sums.T
+
+
+def _levels(calls: Floats) -> list[float]:
+    """What a decision can be: both, or one for a trivial strategy."""
+    low, high = float(np.fmin.reduce(calls)), float(np.fmax.reduce(calls))
+    return [0.0, 1.0] if low < high else [low]
+
+
 def _smoothed_variance(
-    cases: Cases, calls: tuple[Floats, Floats], outcome: bool
+    weights: Floats,
+    lower: Floats,
+    upper: Floats,
+    clusters: NDArray[np.intp] | None,
+    levels: list[list[float]],
 ) -> tuple[int, float]:
     """Number of independent units of a class, and a variance for the difference there.
 
     Two cases are added, spread over the combinations of the two decisions, as Agresti
     and Min do for paired proportions. A trivial strategy takes part as what it is.
     """
-    lower, upper = calls
-    read = (cases.is_positive == outcome) & ~np.isnan(lower) & ~np.isnan(upper)
+    code = 2.0 * lower + upper
+    read = ~np.isnan(code)
     if not read.any():
         return 0, 0.0
-    units = read.sum() if cases.clusters is None else len(set(cases.clusters[read]))
-    weights = np.ones(len(cases)) if cases.weights is None else cases.weights
-    share = weights[read] / weights[read].sum()
-    values = [
-        [0.0, 1.0] if np.ptp(decided) else [float(decided[0])]
-        for decided in (lower[~np.isnan(lower)], upper[~np.isnan(upper)])
-    ]
-    cells = [(a, b) for a in values[0] for b in values[1]]
-    n = float(units)
-    added = 2.0 / len(cells)
-    probability = [
-        (n * share[(lower[read] == a) & (upper[read] == b)].sum() + added) / (n + 2.0)
-        for a, b in cells
-    ]
-    d = np.array([a - b for a, b in cells])
-    p = np.array(probability)
-    return int(units), float(p @ d**2 - (p @ d) ** 2) / n
-
-
-def _influence(cases: Cases, calls: Floats) -> tuple[Floats, Floats]:
-    """Rates (TPR, FPR) of a decision, and what each case adds to their error."""
-    weights = np.ones(len(cases)) if cases.weights is None else cases.weights
-    rates, parts = np.zeros(2), np.zeros((len(cases), 2))
-    for k, members in enumerate((cases.is_positive, ~cases.is_positive)):
-        read = members & ~np.isnan(calls)
-        share = weights[read] / weights[read].sum()
-        rates[k] = share @ calls[read]
-        parts[read, k] = share * (calls[read] - rates[k])
-    return rates, parts
+    units = int(read.sum()) if clusters is None else len(np.unique(clusters[read]))
+    found = np.bincount(code[read].astype(np.intp), weights[read], minlength=4)
+    cells = [(a, b) for a in levels[0] for b in levels[1]]
+    share = found / found.sum()
+    counts = [units * share[int(2 * a + b)] + 2.0 / len(cells) for a, b in cells]
+    p, d = np.array(counts) / (units + 2.0), np.array([a - b for a, b in cells])
+    return units, float(p @ d**2 - (p @ d) ** 2) / units
 
 
 def _difference(change: Breakpoint) -> Floats:

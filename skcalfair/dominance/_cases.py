@@ -83,14 +83,8 @@ class Cases:
         return concatenate([*models, *readers])
 
     def _reader_point(self, name: str, calls: Floats) -> OperatingPoints:
-        y = self.is_positive
-        cells = [
-            self._total((calls == call) & (y == truth))
-            for truth in (True, False)
-            for call in (1.0, 0.0)
-        ]
-        tp, fn, fp, tn = cells
-        if not any(cells):
+        tp, fn, fp, tn = self._cells(calls)
+        if not tp + fn + fp + tn:
             raise ValueError(f"reader {name!r} read no case: leave this column out")
         for count, label in ((tp + fn, "positive"), (fp + tn, "negative")):
             if count == 0:
@@ -112,16 +106,35 @@ class Cases:
             unread={name: int(np.isnan(calls).sum())},
         )
 
+    def _cells(self, calls: Floats) -> list[int]:
+        """True positives, false negatives, false positives and true negatives."""
+        y = self.is_positive
+        if self.weights is None and not np.isnan(called := calls.sum()):
+            # Sums of ones are exact.
+            tp, positives = int(calls @ self._outcome), len(self.by_class[0])
+            fp = int(called) - tp
+            return [tp, positives - tp, fp, len(y) - positives - fp]
+        return [
+            self._total((calls == call) & (y == truth))
+            for truth in (True, False)
+            for call in (1.0, 0.0)
+        ]
+
+    @cached_property
+    def _outcome(self) -> Floats:
+        return self.is_positive.astype(np.float64)
+
     def _total(self, rows: NDArray[np.bool_]) -> int:
         return int(rows.sum() if self.weights is None else self.weights[rows].sum())
 
     @cached_property
-    def _by_class(self) -> tuple[Ints, Ints]:
+    def by_class(self) -> tuple[Ints, Ints]:
+        """Positions of the positive and of the negative cases."""
         return np.flatnonzero(self.is_positive), np.flatnonzero(~self.is_positive)
 
     def model_scores(self, scores: Floats) -> ModelScores:
         """Scores of a model, sorted by class."""
-        positive, negative = self._by_class
+        positive, negative = self.by_class
         w = self.weights
         weights = (None, None) if w is None else (w[positive], w[negative])
         return ModelScores(scores[positive], scores[negative], weights)

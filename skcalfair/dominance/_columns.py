@@ -58,6 +58,10 @@ def encode_text_calls(X: Any, classes: NDArray, pos_label: Any) -> Any:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"X has the column {twice!r} twice")
+    if isinstance(X, pd.DataFrame) and all(
+        isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in X.dtypes
+    ):
+        return X  # numbers already, which need no copy
     columns = {
         name: _numeric_column(np.asarray(X[name].to_numpy()), name, classes, pos_label)
         for name in names
@@ -129,14 +133,12 @@ def _numeric(classes: NDArray) -> NDArray:
 
 def is_binary(values: Floats, classes: NDArray) -> bool:
     """Whether a column holds calls: 0 and 1, -1 and 1, or the labels of y."""
+    codings = ({0.0, 1.0}, {-1.0, 1.0}, set(_numeric(classes).tolist()))
     # Scores show in their first few rows; all rows of a million cost more.
-    for rows in (values[:256], values):
-        known = rows[~np.isnan(rows)]
-        numeric = _numeric(classes)
-        codings = ([0.0, 1.0], [-1.0, 1.0], numeric)
-        if not any(np.isin(known, codes).all() for codes in codings):
-            return False
-    return True
+    return all(
+        any(distinct_values(rows) <= codes for codes in codings)
+        for rows in (values[:256], values)
+    )
 
 
 def _named_readers(
@@ -216,8 +218,8 @@ def find_codings(
     if labels:
         codings.insert(0, (labels, float(pos_label)))
     for j, threshold in roles.readers.items():
-        known = set(X[~np.isnan(X[:, j]), j].tolist())
-        if threshold is not None or not known:
+        known = set() if threshold is not None else distinct_values(X[:, j])
+        if not known:
             continue
         fits = [positive for codes, positive in codings if known <= codes]
         if not fits:
@@ -239,9 +241,21 @@ def find_codings(
     return found
 
 
+def distinct_values(values: Floats) -> set[float]:
+    """Distinct values that are not missing; calls without a sort."""
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    if np.isnan(low):
+        return set()
+    if not ((values > low) & (values < high)).any():
+        return {float(low), float(high)}
+    return set(np.unique(values[~np.isnan(values)]).tolist())
+
+
 def reader_calls(values: Floats, roles: Roles, j: int, coding: float | None) -> Floats:
     """Calls as 1 (positive), 0 and NaN (not read)."""
     threshold = roles.readers[j]
+    if threshold is None and coding == 1.0 and distinct_values(values) <= {0.0, 1.0}:
+        return values
     positive = values == coding if threshold is None else values >= threshold
     return np.where(np.isnan(values), np.nan, positive.astype(np.float64))
 

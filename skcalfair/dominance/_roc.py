@@ -13,6 +13,9 @@ from ._hull import Ints, upper_hull_positions
 
 Floats = NDArray[np.float64]
 
+# Thresholds that are tried or left out together.
+BLOCK = 32
+
 
 @dataclass(frozen=True)
 class SortedClass:
@@ -76,11 +79,31 @@ class ModelScores:
 
         The trivial strategies, which no score is needed for, are left out.
         """
-        points = self.at(self._positive_thresholds())
+        points = self.at(self._promising(self._positive_thresholds()))
         x = np.concatenate(([0], points.fp, [self.negative.total]))
         y = np.concatenate(([0], points.tp, [self.positive.total]))
         inner = upper_hull_positions(x, y)[1:-1] - 1
         return self._take(points, inner)
+
+    def _promising(self, thresholds: Floats) -> Floats:
+        """Thresholds without the blocks that cannot reach the hull of their ends.
+
+        The points of a block are no further left than the end of the block before and
+        no higher than its own end. Where that corner is below the hull, so are they.
+        """
+        if len(thresholds) < 16 * BLOCK:
+            return thresholds
+        ends = np.append(np.arange(BLOCK - 1, len(thresholds) - 1, BLOCK), -1)
+        ends[-1] = len(thresholds) - 1
+        coarse = self.at(thresholds[ends])
+        x, y = np.append(0, coarse.fp), np.append(0, coarse.tp)
+        vertices = upper_hull_positions(x, y)
+        height = np.interp(x[:-1], x[vertices], y[vertices])
+        # Only what rounding cannot have put below the hull goes.
+        kept = y[1:] >= height * (1.0 - 1e-9)
+        kept[np.maximum(vertices - 1, 0)] = True
+        block = np.minimum(np.arange(len(thresholds)) // BLOCK, len(kept) - 1)
+        return thresholds[kept[block]]
 
     def matching(self, fpr_numerators: Ints, fpr_denominators: Ints) -> ScorePoints:
         """The highest sensitivity at no more than each false positive rate.

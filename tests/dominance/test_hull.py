@@ -17,6 +17,7 @@ from skcalfair.dominance._hull import (
     upper_hull_positions,
 )
 from skcalfair.dominance._pooled import ALWAYS, NEVER, PooledHull
+from skcalfair.dominance._roc import ModelScores
 
 GRADIENTS = np.logspace(-4, 4, 200)
 
@@ -205,3 +206,32 @@ def test_common_denominator_is_exact():
     numbers, common = common_denominator(np.array([1, 2, 5]), np.array([2, 3, 7]))
     assert common == 42
     assert numbers == [21, 28, 30]
+
+
+@pytest.mark.parametrize("decimals", [1, 3, 12])
+@pytest.mark.parametrize(
+    "shape", ["normal", "reversed", "worthless", "perfect", "wave"]
+)
+def test_hull_of_many_scores_equals_that_of_every_threshold(shape, decimals):
+    rng = np.random.default_rng(0)
+    y = rng.random(6000) < 0.4
+    scores = {
+        "normal": rng.normal(size=6000) + y,
+        "reversed": rng.normal(size=6000) - y,
+        "worthless": rng.normal(size=6000),
+        "perfect": rng.random(6000) + 2 * y,
+        "wave": rng.random(6000) + 0.3 * y * np.sin(rng.random(6000) * 20),
+    }[shape].round(decimals)
+    found = ModelScores(scores[y], scores[~y]).hull()
+    order = np.argsort(-scores, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(scores[order])), 5999)
+    tp = np.append(0, y[order].cumsum()[ends])
+    fp = np.append(0, (~y[order]).cumsum()[ends])
+    chain = monotone_chain(fp.tolist(), tp.tolist())
+    inner = [i for i in chain if 0 < i < len(tp) - 1]
+    assert found.tp.tolist() == tp[inner].tolist()
+    assert found.fp.tolist() == fp[inner].tolist()
+    assert (
+        found.threshold.tolist()
+        == scores[order][ends][np.array(inner, dtype=int) - 1].tolist()
+    )
