@@ -3,9 +3,9 @@ An image classifier, audited by skin tone
 =========================================
 
 A small demonstration of ``VGG19Classifier``: it learns to tell generated lesions
-apart, is calibrated, and is audited for light and dark skin. The images are 32 pixels wide and the network
-starts from random weights, so that this takes seconds. With real images, leave
-``weights`` and ``input_size`` as they are, and use a GPU.
+apart, is calibrated, and is audited for light and dark skin. The images are 32 pixels
+wide and the network starts from random weights, so that a CPU needs less than a minute.
+With real images, leave ``weights`` and ``input_size`` as they are, and use a GPU.
 """
 
 import matplotlib.pyplot as plt
