@@ -69,7 +69,7 @@ def exact_costs(points, gradient):
     return [(name, missed + m * alarms) for name, missed, alarms in rates]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(point_sets())
 def test_owner_is_the_brute_force_minimum_at_every_gradient(points):
     hull = PooledHull(points)
@@ -85,7 +85,7 @@ def test_owner_is_the_brute_force_minimum_at_every_gradient(points):
         assert {name for name, _ in hull.best(m)} == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(point_sets())
 def test_ranges_cover_the_axis_once_and_slopes_rise(points):
     vertices = PooledHull(points).vertices
@@ -95,7 +95,7 @@ def test_ranges_cover_the_axis_once_and_slopes_rise(points):
     assert [v.cpg_to for v in vertices[:-1]] == edges[1:-1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(point_sets())
 def test_exactly_at_a_slope_all_points_of_the_edge_are_named(points):
     hull = PooledHull(points)
@@ -109,7 +109,7 @@ def test_exactly_at_a_slope_all_points_of_the_edge_are_named(points):
         assert {name for name, _ in hull.best(float(slope))} == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(point_sets(), st.randoms(use_true_random=False))
 def test_order_of_the_points_never_matters(points, random):
     order = list(range(len(points)))
@@ -125,7 +125,7 @@ def test_order_of_the_points_never_matters(points, random):
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(point_sets())
 def test_regret_and_pareto_by_brute_force(points):
     hull = PooledHull(points)
