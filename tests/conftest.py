@@ -14,7 +14,7 @@ os.environ["MPLBACKEND"] = "Agg"
 # continuous integration the same change always meets the same examples.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("local", **_common)
-settings.register_profile("ci", derandomize=True, max_examples=40, **_common)
+settings.register_profile("ci", derandomize=True, max_examples=30, **_common)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

@@ -27,7 +27,7 @@ GRADIENTS = np.logspace(-3, 3, 200)
 @parametrize_with_checks(
     [
         DominanceTable(),
-        DominanceTable(n_bootstrap=3, cross_fit=True, random_state=0),
+        DominanceTable(n_bootstrap=3, random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
