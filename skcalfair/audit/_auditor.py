@@ -551,6 +551,8 @@ class SubgroupAuditor(MetaEstimatorMixin, BaseEstimator):
                 for number, (run, split) in enumerate(zip(runs, splits, strict=True))
             ]
         )
+        for name in ("estimators_", "calibrators_"):
+            self.__dict__.pop(name, None)  # those of an earlier fit
         if self.store_estimators:
             self.estimators_ = [run.model for run in runs]
             self.calibrators_ = [run.calibrator for run in runs]

@@ -241,6 +241,13 @@ def find_codings(
     return found
 
 
+def check_calls(X: Floats, roles: Roles, classes: NDArray) -> None:
+    """Refuse what is no call in later rows: it would be read as a negative one."""
+    for j, threshold in roles.readers.items():
+        if threshold is None and not is_binary(X[:, j], classes):
+            _refuse_ratings(sorted(distinct_values(X[:, j])), roles.names[j])
+
+
 def distinct_values(values: Floats) -> set[float]:
     """Distinct values that are not missing; calls without a sort."""
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)

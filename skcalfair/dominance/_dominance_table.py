@@ -39,6 +39,7 @@ from ._breakpoints import (
 )
 from ._cases import Cases
 from ._columns import (
+    check_calls,
     check_scores,
     encode_text_calls,
     find_codings,
@@ -426,7 +427,6 @@ class DominanceTable(
 
     def _split(self, X: Floats) -> tuple[list[Floats], list[Floats]]:
         """Columns of scores, and calls as 1, 0 and NaN."""
-        check_scores(X, self._roles)
         calls = [
             reader_calls(X[:, j], self._roles, j, self._codings.get(j))
             for j in self._roles.readers
@@ -443,6 +443,9 @@ class DominanceTable(
 
     def _set_uncertainty(self, cases: Cases) -> None:
         """Intervals, support and cross-fitted costs."""
+        # What an earlier fit with other parameters found is not of these cases.
+        for name in ("_bootstrap", "support_", "dominance_support_", "cross_fit_"):
+            self.__dict__.pop(name, None)
         changes = breakpoints(self._hull)
         decisions = [
             (
@@ -765,9 +768,12 @@ class DominanceTable(
             )
         check_is_fitted(self, "decision_thresholds_")
         X = encode_text_calls(X, self.classes_, self.pos_label_)
-        return validate_data(
+        X = validate_data(
             self, X, reset=False, dtype=np.float64, ensure_all_finite=False
         )
+        check_scores(X, self._roles)
+        check_calls(X, self._roles, self.classes_)
+        return X
 
     def _acting_winner(self) -> str:
         models = [self._roles.names[j] for j in self._roles.models]

@@ -430,6 +430,15 @@ def test_random_state_reproduces_splits_models_and_subsamples(data):
     assert not first.predictions_["score"].equals(second.predictions_["score"])
 
 
+def test_a_second_fit_forgets_the_first(data, triples):
+    tree = DecisionTreeClassifier(max_features=1, min_samples_leaf=10)
+    auditor = SubgroupAuditor(tree, cv=triples[:2], store_estimators=True, **QUICK)
+    assert hasattr(fit(auditor, data), "estimators_")
+    fit(auditor.set_params(store_estimators=False), data)
+    assert not hasattr(auditor, "estimators_")
+    assert not hasattr(auditor, "calibrators_")
+
+
 def test_a_seed_of_the_estimator_is_kept(data, triples):
     tree = DecisionTreeClassifier(max_features=1, min_samples_leaf=10, random_state=3)
     auditor = fit(

@@ -571,6 +571,26 @@ def test_the_coding_of_calls_is_that_of_fit():
     pd.testing.assert_frame_equal(signed.table_, table.table_)
 
 
+def test_what_is_no_call_is_refused_in_later_rows_too():
+    X, y = make_study(n_models=1)
+    table = DominanceTable().fit(X, y)
+    for method in (table.predict, table.transform):
+        with pytest.raises(ValueError, match="reader 'reader1' does not hold calls"):
+            method(X.assign(reader1=X["reader1"] * 3))
+
+
+def test_a_second_fit_forgets_the_first(study):
+    X, y = study
+    table = DominanceTable(n_bootstrap=20, cross_fit=True, random_state=0).fit(X, y)
+    assert "Bootstrap support" in table.summary()
+    table.set_params(n_bootstrap=0, cross_fit=False).fit(X, y)
+    fresh = DominanceTable(random_state=0).fit(X, y)
+    assert table.summary() == fresh.summary()
+    assert {k for k in vars(table) if k.endswith("_")} == {
+        k for k in vars(fresh) if k.endswith("_")
+    }
+
+
 def test_a_reader_of_ones_alone_is_coded_as_the_others_are():
     X, y = make_study(n_models=1)
     X["reader0"] = 1.0
