@@ -427,15 +427,18 @@ class TestImpossible:
         with pytest.raises(GroupScoringError, match="make_group_scorer"):
             self.search({"s": scorer_of()}, X, y, refit="s")
 
-    @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-    def test_with_workers(self, data, backend):
+    def test_with_workers(self, data):
         X, y = data
         scorer = scorer_of(labels=["a", "z"])
         with (
-            joblib.parallel_backend(backend, n_jobs=2),
-            pytest.raises(GroupScoringError, match="'z': 'absent'"),
+            joblib.parallel_config(backend="threading", n_jobs=2),
+            pytest.raises(GroupScoringError, match="'z': 'absent'") as caught,
         ):
             self.search(scorer, X, y)
+        # From another process it would come pickled.
+        copy = pickle.loads(pickle.dumps(caught.value))
+        assert type(copy) is GroupScoringError
+        assert str(copy) == str(caught.value)
 
     @pytest.mark.parametrize("error_score", [0, "raise"])
     def test_whatever_the_error_score(self, data, error_score):
