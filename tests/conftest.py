@@ -10,6 +10,12 @@ from hypothesis import HealthCheck, settings
 # Set before anything imports matplotlib, so that no test needs a display.
 os.environ["MPLBACKEND"] = "Agg"
 
+# Workers of pytest fill the cores already: with a thread a core in each of them, the
+# threads wait for one another. Set before numpy and torch are imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A busy two-core machine says nothing about the code, so there is no deadline; in
 # continuous integration the same change always meets the same examples.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
