@@ -1,8 +1,6 @@
 """VGG19Classifier: the image classifier of the calibration-bias study."""
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,30 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._log_odds import sigmoid
 from .._random import RANDOM_STATE_CONSTRAINT, RandomStateLike, seed_sequence
-from .._validation import (
-    check_same_length,
-    check_sample_weight,
-    encode_clusters,
-    unique_labels,
-)
 from ._augmentation import Augmentation
 from ._backend import import_keras, unchanged_random_state, values_of
-from ._batches import Part, logits
-from ._checkpoint import Checkpoint, Digest, Progress, pixel_digest
-from ._images import (
-    Images,
-    Inspection,
-    as_images,
-    channel_statistics,
-    inspect_images,
-)
+from ._batches import logits
+from ._checkpoint import Checkpoint, Digest, Progress
+from ._images import Rows, as_images, channel_statistics
 from ._network import (
     BLOCKS,
     IMAGENET_MEAN,
@@ -46,40 +30,13 @@ from ._network import (
     convolution_names,
     freeze,
 )
+from ._sample import Floats, Reading, Sample
 from ._split import validation_rows
 from ._training import WARM_UP_CLIPNORM, WARM_UP_EPOCHS, Data, Recipe, train
 from ._weights import file_md5, set_initial_weights
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
-
 # Parameters that do not change what a fit arrives at.
 WITHOUT_EFFECT = {"callbacks", "checkpoint_dir", "random_state", "verbose"}
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Validated rows: images, class codes, weights, and positions in the caller's X."""
-
-    images: Images
-    inspection: Inspection
-    codes: Rows
-    weights: Floats
-    positions: Rows
-    groups: Rows | None = None
-
-    def part(self, rows: Rows, by_class: Floats, binary: bool, wide: str) -> Part:
-        """Some rows as the network takes them, of mean weight one."""
-        codes = self.codes[rows]
-        weights = self.weights[rows] * by_class[codes]
-        if not weights.any():
-            raise ValueError(
-                "class_weight leaves no weight to the rows of a part: all of them "
-                "are of classes that weigh 0"
-            )
-        weights = weights / weights.mean()
-        target = codes[:, np.newaxis].astype(wide) if binary else codes.astype(np.int32)
-        return Part(self.images, self.positions[rows], target, weights.astype(wide))
 
 
 class VGG19Classifier(ClassifierMixin, BaseEstimator):
@@ -367,8 +324,27 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
             If rows are left out because of their images.
         """
         size = self._check_parameters()
-        sample = self._sample(X, y, sample_weight, groups, "", size)
-        held_out_sample = self._given_validation(X_val, y_val, sample_weight_val, size)
+        if X_val is None and not (y_val is None and sample_weight_val is None):
+            raise ValueError("y_val and sample_weight_val need X_val")
+        reading = Reading(
+            type(self).__name__,
+            size,
+            skip_bad=self.on_bad_image == "skip",
+            digests=self.checkpoint_dir is not None,
+        )
+        sample = reading.sample(X, y, sample_weight, groups)
+        self.classes_ = sample.classes
+        held_out_sample = (
+            None
+            if X_val is None
+            else reading.sample(
+                X_val,
+                y_val,
+                sample_weight_val,
+                suffix="_val",
+                classes=self.classes_,
+            )
+        )
         checkpoint, progress = self._checkpoint(sample, held_out_sample)
         seed = np.random.SeedSequence(
             progress.entropy, spawn_key=tuple(progress.spawn_key)
@@ -496,85 +472,8 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
             )
         return int(size[0]), int(size[1])
 
-    def _sample(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, suffix: str, size: Any
-    ) -> _Sample:
-        """Validate rows of X (or of X_val), and read every image once."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y{suffix} to be passed, but the "
-                f"target y{suffix} is None"
-            )
-        images = as_images(X, f"X{suffix}")
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name=f"y{suffix}")
-        check_same_length((f"X{suffix}", np.empty(len(images))), (f"y{suffix}", y))
-        check_classification_targets(y)
-        weights = check_sample_weight(sample_weight, len(y))
-        weights = np.ones(len(y)) if weights is None else weights
-        codes = None if groups is None else encode_clusters(groups, len(y), "groups")
-        # A row of weight zero is not there: its image is not even read.
-        positions = np.flatnonzero(weights)
-        inspection, positions = self._inspect(images, positions, size)
-        y = y[positions]
-        return _Sample(
-            images,
-            inspection,
-            self._encode(y, suffix),
-            weights[positions],
-            positions,
-            None if codes is None else codes[positions],
-        )
-
-    def _encode(self, y: NDArray, suffix: str) -> Rows:
-        """Codes of the labels; sets `classes_` when training."""
-        labels = unique_labels(y, f"y{suffix}")
-        if not suffix:
-            if len(labels) < 2:
-                raise ValueError(
-                    f"{type(self).__name__} needs at least two classes in y; got only "
-                    f"one class: {labels.tolist()[0]!r}"
-                )
-            self.classes_ = labels
-        elif set(labels.tolist()) != set(self.classes_.tolist()):
-            raise ValueError(
-                f"y{suffix} must hold every class of y and no other; it has "
-                f"{labels.tolist()}, y has {self.classes_.tolist()}"
-            )
-        return np.searchsorted(self.classes_, y).astype(np.intp)
-
-    def _inspect(
-        self, images: Images, positions: Rows, size: tuple[int, int]
-    ) -> tuple[Inspection, Rows]:
-        """Read the images at some positions once; leave bad ones out if asked."""
-        found = inspect_images(
-            _Subset(images, positions),
-            size,
-            skip_bad=self.on_bad_image == "skip",
-            digest=None if self.checkpoint_dir is None else pixel_digest,
-        )
-        if not found.bad:
-            return found, positions
-        if len(found.bad) == len(positions):
-            raise ValueError(f"no image can be used; the first: {found.complaints[0]}")
-        warnings.warn(
-            f"{len(found.bad)} of {len(positions)} images are left out; the first: "
-            f"{found.complaints[0]}",
-            stacklevel=6,
-        )
-        return found.without_bad(), np.delete(positions, found.bad)
-
-    def _given_validation(
-        self, X_val: Any, y_val: Any, sample_weight_val: Any, size: Any
-    ) -> _Sample | None:
-        if X_val is None:
-            if y_val is not None or sample_weight_val is not None:
-                raise ValueError("y_val and sample_weight_val need X_val")
-            return None
-        return self._sample(X_val, y_val, sample_weight_val, None, "_val", size)
-
     def _checkpoint(
-        self, sample: _Sample, validation: _Sample | None
+        self, sample: Sample, validation: Sample | None
     ) -> tuple[Checkpoint | None, Progress]:
         """Folder of this fit, and how far it got before."""
         seed = seed_sequence(self.random_state)
@@ -590,7 +489,7 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
         found = checkpoint.load()
         return checkpoint, new if found is None else found[0]
 
-    def _key(self, sample: _Sample, validation: _Sample | None, new: Progress) -> str:
+    def _key(self, sample: Sample, validation: Sample | None, new: Progress) -> str:
         """Hash of all that a fit depends on."""
         keras = import_keras()
         digest = Digest()
@@ -611,8 +510,8 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
         return digest.hex()
 
     def _divide(
-        self, sample: _Sample, given: _Sample | None, seed: np.random.SeedSequence
-    ) -> tuple[Rows, tuple[_Sample, Rows] | None]:
+        self, sample: Sample, given: Sample | None, seed: np.random.SeedSequence
+    ) -> tuple[Rows, tuple[Sample, Rows] | None]:
         """Training rows, and what to validate with."""
         every = np.arange(len(sample.codes))
         if given is not None:
@@ -630,9 +529,9 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
 
     def _fit_network(
         self,
-        sample: _Sample,
+        sample: Sample,
         rows: Rows,
-        held_out: tuple[_Sample, Rows] | None,
+        held_out: tuple[Sample, Rows] | None,
         size: tuple[int, int],
         seeds: Sequence[np.random.SeedSequence],
         progress: Progress,
@@ -647,7 +546,10 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
         )
         binary = len(self.classes_) == 2
         scaling = self._scaling(sample, rows)
-        by_class = self._class_weights(sample.codes[rows], sample.weights[rows])
+        by_class = sample.class_weights(rows, self.class_weight)
+        self.class_weight_ = dict(
+            zip(self.classes_.tolist(), by_class.tolist(), strict=True)
+        )
         head = Head(
             1 if binary else len(self.classes_),
             self.pooling,
@@ -662,8 +564,8 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
         freeze(model, self.trainable_from)
         wide = str(model.inputs[0].dtype)
         data = Data(
-            sample.part(rows, by_class, binary, wide),
-            held_out and held_out[0].part(held_out[1], by_class, binary, wide),
+            sample.part(rows, by_class, wide),
+            held_out and held_out[0].part(held_out[1], by_class, wide),
             binary,
         )
         seeds_of_training = (training_seeds[0], training_seeds[1])
@@ -698,7 +600,7 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
             verbose=bool(self.verbose),
         )
 
-    def _scaling(self, sample: _Sample, rows: Rows) -> Scaling:
+    def _scaling(self, sample: Sample, rows: Rows) -> Scaling:
         """Set `mean_` and `std_`."""
         self.mean_, self.std_ = np.zeros(3), np.ones(3)
         if self.normalization == "dataset":
@@ -712,41 +614,3 @@ class VGG19Classifier(ClassifierMixin, BaseEstimator):
             tuple(self.std_.tolist()),
             reverse=self.normalization == "imagenet",
         )
-
-    def _class_weights(self, codes: Rows, weights: Floats) -> Floats:
-        """Set `class_weight_`; weight by class code."""
-        labels = self.classes_.tolist()
-        if isinstance(self.class_weight, dict):
-            if set(self.class_weight) != set(labels):
-                raise ValueError(
-                    f"class_weight must name every class of y and no other: expected "
-                    f"{labels}, got {list(self.class_weight)}"
-                )
-            found = np.array([self.class_weight[label] for label in labels], float)
-            if not np.isfinite(found).all() or found.min() < 0 or not found.any():
-                raise ValueError(
-                    "class_weight must hold finite numbers of at least 0, not all "
-                    f"zero; got {self.class_weight}"
-                )
-        elif self.class_weight == "balanced":
-            totals = np.bincount(codes, weights=weights, minlength=len(labels))
-            found = weights.sum() / (len(labels) * totals)
-        else:
-            found = np.ones(len(labels))
-        self.class_weight_ = dict(zip(labels, found.tolist(), strict=True))
-        return found
-
-
-@dataclass(frozen=True)
-class _Subset:
-    """Images at some positions."""
-
-    images: Images
-    positions: Rows
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def read_one(self, row: int, size: tuple[int, int]) -> NDArray[np.float32]:
-        """Pixels of one image."""
-        return self.images.read_one(int(self.positions[row]), size)
