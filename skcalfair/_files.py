@@ -197,6 +197,8 @@ def check_outputs(source: str | None, *paths: str | None) -> None:
     """Refuse files that could not be written, before the work and not after it."""
     given = [Path(path) for path in paths if path is not None]
     for path in given:
+        if str(path) == "-":
+            raise InputError("- is no file here: name one, or /dev/stdout to print it")
         if path.is_dir():
             raise InputError(f"{path} cannot be written: it is a folder")
         if not path.parent.is_dir():

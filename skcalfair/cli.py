@@ -153,6 +153,9 @@ def _report(frame: Any, options: dict[str, Any]) -> None:
     click.echo(result.summary())
 
 
+_CORRECT = "expected-cost"
+
+
 @main.command()
 @click.argument("reads", required=False, type=click.Path(readable=False))
 @click.option("--target", metavar="COL", help="Column with the truth.")
@@ -214,8 +217,8 @@ def _report(frame: Any, options: dict[str, Any]) -> None:
 )
 @click.option(
     "--convention",
-    type=click.Choice(["expected-cost", "as-published"]),
-    default="expected-cost",
+    type=click.Choice([_CORRECT, "as-published"]),
+    default=_CORRECT,
     show_default=True,
     help="Layout of the table; as-published repeats a slip of the study.",
 )
@@ -246,7 +249,7 @@ def dominance(reads: str | None, demo: bool, **options: Any) -> None:
         files.check_outputs(reads or options["points"], *outputs.values())
         _reads.check_assumptions(prevalences, cost_ratio)
         if demo:
-            table, text = _dominance_demo(reads, options)
+            table, text = _dominance_demo(reads, prevalences, options)
             prevalences, cost_ratio = _demo.PREVALENCES, 1.0
         else:
             table = _dominance_table(reads, options)
@@ -258,9 +261,16 @@ def dominance(reads: str | None, demo: bool, **options: Any) -> None:
 _OF_READS = ("target", "models", "readers", "positive", "cluster", "weight")
 
 
-def _dominance_demo(reads: str | None, options: dict[str, Any]) -> tuple[Any, str]:
+def _dominance_demo(
+    reads: str | None, prevalences: tuple[float, ...], options: dict[str, Any]
+) -> tuple[Any, str]:
     if reads or any(options[name] for name in (*_OF_READS, "points", "n_bootstrap")):
         raise click.UsageError("--demo brings its own data: leave out file and columns")
+    if prevalences or options["cost_ratio"] != 1 or options["convention"] != _CORRECT:
+        raise click.UsageError(
+            "--demo shows both conventions at its own prevalences and equal costs: "
+            "leave out --prevalence, --cost-ratio and --convention"
+        )
     return _demo.worked_example(), _demo.demo()
 
 

@@ -320,6 +320,7 @@ class TestOutputs:
     @pytest.mark.parametrize("option", ["--json", "--csv"])
     def test_refused_before_the_work(self, write, tmp_path, option):
         path = write()
+        assert "- is no file here" in refused(path, option, "-")
         assert "is a folder" in refused(path, option, tmp_path)
         assert "no folder" in refused(path, option, tmp_path / "none" / "out")
         assert "would be overwritten" in refused(path, option, path)

@@ -181,25 +181,30 @@ def _number(reader: Any, threshold: Any) -> float:
     return value
 
 
-def check_scores(X: Floats, roles: Roles) -> None:
-    """Refuse infinity everywhere, and missing values in the columns of models."""
+def check_scores(X: Floats, roles: Roles, rows: NDArray | None = None) -> None:
+    """Refuse infinity everywhere, and missing values in the columns of models.
+
+    `rows` are the numbers of the rows where some were left out before.
+    """
+
+    def first(is_bad: NDArray) -> int:
+        return int(is_bad.argmax() if rows is None else rows[is_bad.argmax()])
+
     for j, name in enumerate(roles.names):
         column = X[:, j]
         total = column.sum()
         if np.isfinite(total):
             continue
         if np.isinf(column).any():
-            row = int(np.isinf(column).argmax())
             raise ValueError(
-                f"X contains infinity in column {name!r} at row {row}: scores and "
-                "calls must be finite"
+                f"X contains infinity in column {name!r} at row "
+                f"{first(np.isinf(column))}: scores and calls must be finite"
             )
         if j not in roles.readers and np.isnan(column).any():
-            row = int(np.isnan(column).argmax())
             raise ValueError(
-                f"X contains NaN (missing) in column {name!r} at row {row}: only a "
-                "reader may leave cases out, a model needs a score for each (name "
-                "the readers by readers=)"
+                f"X contains NaN (missing) in column {name!r} at row "
+                f"{first(np.isnan(column))}: only a reader may leave cases out, a "
+                "model needs a score for each (name the readers by readers=)"
             )
 
 

@@ -402,6 +402,7 @@ class DominanceTable(
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, len(y))
         codes = None if clusters is None else encode_clusters(clusters, len(y))
+        kept = None
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             X, y, weights = X[kept], y[kept], weights[kept]
@@ -412,7 +413,7 @@ class DominanceTable(
         names = self._column_names()
         named = hasattr(self, "feature_names_in_")
         self._roles = find_roles(X, names, self.readers, self.classes_, named)
-        check_scores(X, self._roles)
+        check_scores(X, self._roles, kept)
         self._codings = find_codings(X, self._roles, self.classes_, self.pos_label_)
         whole, unit = whole_weights(weights)
         scores, calls = self._split(X)

@@ -439,6 +439,17 @@ class TestDemo:
     def test_takes_no_data(self, extra):
         assert "leave out file and columns" in refused(None, "--demo", *extra, base=[])
 
+    @pytest.mark.parametrize(
+        "extra",
+        [
+            ["--prevalence", 0.3],
+            ["--cost-ratio", 2],
+            ["--convention", "as-published"],
+        ],
+    )
+    def test_takes_no_assumptions(self, extra):
+        assert "leave out --prevalence" in refused(None, "--demo", *extra, base=[])
+
 
 class TestOutputs:
     def test_json_holds_every_number(self, write, study, tmp_path):

@@ -680,8 +680,12 @@ def test_bad_readers_are_refused(study, readers, message):
 def test_missing_and_infinite_scores_are_refused(study, column, value, message):
     X, y = study
     X.loc[4, column] = value
+    table = DominanceTable(readers=["reader0", "reader1", "reader2"])
     with pytest.raises(ValueError, match=message):
-        DominanceTable(readers=["reader0", "reader1", "reader2"]).fit(X, y)
+        table.fit(X, y)
+    # Rows of weight zero before it do not change its number.
+    with pytest.raises(ValueError, match=message):
+        table.fit(X, y, np.arange(len(y)) >= 2)
 
 
 def test_reader_of_one_class_only_is_refused(study):
