@@ -198,12 +198,12 @@ def check_outputs(source: str | None, *paths: str | None) -> None:
     given = [Path(path) for path in paths if path is not None]
     for path in given:
         if str(path) == "-":
-            raise InputError("- is no file here: name one, or /dev/stdout to print it")
+            raise InputError("- is no file here: name one")
         if path.is_dir():
             raise InputError(f"{path} cannot be written: it is a folder")
         if not path.parent.is_dir():
             raise InputError(f"{path} cannot be written: no folder {path.parent}")
-        special = path.exists() and not path.is_file()  # a pipe, or /dev/stdout
+        special = path.exists() and not path.is_file()
         touched = [path] if special else [path, path.parent]
         if not all(os.access(p, os.W_OK) for p in touched if p.exists()):
             raise InputError(f"{path} cannot be written: permission denied")
@@ -216,12 +216,13 @@ def check_outputs(source: str | None, *paths: str | None) -> None:
 
 def write(path: str | os.PathLike[str], text: str) -> None:
     """Write text beside the target and rename: never half a file."""
-    path = Path(path).resolve()  # a link stays a link
+    path = Path(path)
     try:
         if path.exists() and not path.is_file():
+            # A pipe, or /dev/stdout: what it stands for has no path to resolve.
             path.write_text(text, encoding="utf-8", newline="")
             return
-        write_atomically(path, text)
+        write_atomically(path.resolve(), text)  # a link stays a link
     except OSError as error:
         reason = error.strerror or _one_line(error)
         raise InputError(f"{path} cannot be written: {reason}") from None

@@ -317,6 +317,16 @@ class TestOutputs:
             os.close(reader)
         assert pipe.is_fifo()
 
+    def test_a_pipe_without_a_path(self, write):
+        """What /dev/stdout stands for in a pipeline."""
+        reader, writer = os.pipe()
+        try:
+            succeed(write(), "--csv", f"/dev/fd/{writer}")
+            assert os.read(reader, 6) == b"group,"
+        finally:
+            os.close(reader)
+            os.close(writer)
+
     @pytest.mark.parametrize("option", ["--json", "--csv"])
     def test_refused_before_the_work(self, write, tmp_path, option):
         path = write()
