@@ -44,7 +44,6 @@ print(os.environ.get("KERAS_BACKEND"))
 """
 
 
-@pytest.mark.every_backend
 def test_an_installed_backend_is_found(tmp_path):
     """Also when Keras' own settings, written by the first import, name another."""
     installed = [name for name in BACKENDS if find_spec(name)]
