@@ -19,6 +19,9 @@ DARKEST, LIGHTEST = (70.0, 45.0, 32.0), (242.0, 212.0, 192.0)
 PIGMENT, PATCHES = (0.62, 0.48, 0.42), (38.0, 36.0, 46.0)
 # Waves around the border, per turn, and images drawn at a time.
 WAVES, CHUNK = (2, 3, 5, 7), 64
+# Plane waves of the patches: how many, their range in waves per image, and the
+# standard deviation of their sum.
+PLANE_WAVES, PER_IMAGE, SPREAD = 16, (3.0, 7.0), 0.7
 NOISE = 4.0
 
 
@@ -157,7 +160,7 @@ def _draw(
     radius = _by_image(radius) * (1 + _by_image(0.28 * irregular) * _waves(angle, rng))
     inside = sigmoid((radius - distance) * 40.0)
     # Patches are where a smooth random field is high.
-    field = _waves(4.0 * np.pi * down, rng) + _waves(4.0 * np.pi * right, rng)
+    field = _random_field(down, right, rng)
     patches = inside * sigmoid(6.0 * (field + 4.0 * _by_image(blue_grey) - 3.0))
     image = _mix(skin[:, np.newaxis, np.newaxis], skin * PIGMENT, inside)
     image = _mix(image, np.broadcast_to(PATCHES, skin.shape), 0.9 * patches)
@@ -184,3 +187,15 @@ def _waves(angle: Floats, rng: np.random.Generator) -> Floats:
         phase = rng.uniform(0.0, 2.0 * np.pi, size=len(angle))
         total += _by_image(height) * np.sin(wave * angle + _by_image(phase))
     return total / np.sqrt(len(WAVES))
+
+
+def _random_field(down: Floats, right: Floats, rng: np.random.Generator) -> Floats:
+    """Sum of plane waves of random directions: spots without any orientation."""
+    total = np.zeros_like(down)
+    for _ in range(PLANE_WAVES):
+        direction, phase = rng.uniform(0.0, 2.0 * np.pi, size=(2, len(down)))
+        frequency = 2.0 * np.pi * rng.uniform(*PER_IMAGE, size=len(down))
+        along = _by_image(frequency * np.sin(direction)) * down
+        along += _by_image(frequency * np.cos(direction)) * right
+        total += np.sin(along + _by_image(phase))
+    return SPREAD * total / np.sqrt(PLANE_WAVES / 2)
