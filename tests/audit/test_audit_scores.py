@@ -439,7 +439,7 @@ class TestGaps:
     def test_a_large_group_that_is_off_is_not_taken_for_size(self):
         # The small calibrated group looks worst on all rows.
         rows = cohort(
-            {"large": 3000, "off": 3000, "small": 80},
+            {"large": 1500, "off": 1500, "small": 80},
             seed=3,
             slope={"large": 1.0, "off": 0.3, "small": 1.0},
         )
@@ -501,16 +501,16 @@ class TestConclusions:
     def test_groups_that_are_equally_calibrated(self):
         counts = {ECE: Counter(), CE2: Counter()}
         rejected = 0
-        for seed in range(40):
+        for seed in range(25):
             result = audit(cohort(None, seed))
             rejected += result.test.p_value <= 0.05
             for gap in result.gaps.itertuples():
                 counts[gap.metric][gap.reading] += 1
-        assert counts[ECE]["size"] + counts[ECE]["chance"] >= 34
-        assert counts[ECE]["size"] > 28
-        assert counts[CE2]["chance"] >= 34
+        assert counts[ECE]["size"] + counts[ECE]["chance"] >= 21
+        assert counts[ECE]["size"] > 17
+        assert counts[CE2]["chance"] >= 21
         assert counts[CE2]["size"] == 0
-        assert rejected <= 6
+        assert rejected <= 4
 
     def test_a_group_that_is_not(self):
         metric = "calibration_loss_log_loss"
