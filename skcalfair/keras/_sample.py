@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._validation import (
@@ -40,11 +41,14 @@ class Sample:
         labels = self.classes.tolist()
         if isinstance(given, dict):
             return _checked_class_weights(given, labels)
-        if given is None:
-            return np.ones(len(labels))
-        weights = self.weights[rows]
-        totals = np.bincount(self.codes[rows], weights=weights, minlength=len(labels))
-        return np.asarray(weights.sum() / (len(labels) * totals))
+        return np.asarray(
+            compute_class_weight(
+                given,
+                classes=np.arange(len(labels)),
+                y=self.codes[rows],
+                sample_weight=self.weights[rows],
+            )
+        )
 
     def part(self, rows: Rows, by_class: Floats, wide: str) -> Part:
         """Some rows as the network takes them, of mean weight one."""

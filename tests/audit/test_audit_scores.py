@@ -439,7 +439,7 @@ class TestGaps:
     def test_a_large_group_that_is_off_is_not_taken_for_size(self):
         # The small calibrated group looks worst on all rows.
         rows = cohort(
-            {"large": 1500, "off": 1500, "small": 80},
+            {"large": 3000, "off": 3000, "small": 80},
             seed=3,
             slope={"large": 1.0, "off": 0.3, "small": 1.0},
         )
@@ -501,16 +501,16 @@ class TestConclusions:
     def test_groups_that_are_equally_calibrated(self):
         counts = {ECE: Counter(), CE2: Counter()}
         rejected = 0
-        for seed in range(25):
+        for seed in range(40):
             result = audit(cohort(None, seed))
             rejected += result.test.p_value <= 0.05
             for gap in result.gaps.itertuples():
                 counts[gap.metric][gap.reading] += 1
-        assert counts[ECE]["size"] + counts[ECE]["chance"] >= 21
-        assert counts[ECE]["size"] > 17
-        assert counts[CE2]["chance"] >= 21
+        assert counts[ECE]["size"] + counts[ECE]["chance"] >= 34
+        assert counts[ECE]["size"] > 28
+        assert counts[CE2]["chance"] >= 34
         assert counts[CE2]["size"] == 0
-        assert rejected <= 4
+        assert rejected <= 6
 
     def test_a_group_that_is_not(self):
         metric = "calibration_loss_log_loss"
@@ -599,27 +599,20 @@ class TestSummary:
             {"a": 2345, "b": 1000},
             {"female": 300, "male": 700},
             {LONG: 3000, LONG + " 2": 500, "c": 40, "d": 11, "e": 3},
-            {f"group number {i}": 40 * i for i in range(1, 6)},
+            {f"group number {i}": 100 * i for i in range(1, 6)},
             {"40 to 65": 427, "over 65": 235, "under 40": 165},
         ],
     )
-    @pytest.mark.parametrize(
-        ("size_match", "patients"),
-        [("smallest", False), ("smallest", True), (None, False), (200, True)],
-    )
-    def test_fits_a_terminal(self, sizes, size_match, patients):
+    @pytest.mark.parametrize("size_match", ["smallest", None, 200])
+    def test_fits_a_terminal(self, sizes, size_match):
         rows = cohort(sizes)
-        text = audit(
-            rows,
-            metrics=None,
-            n_resamples=40,
-            size_match=size_match,
-            clusters=rows["patient"] if patients else None,
-        ).summary()
-        widest = max(text.splitlines(), key=len)
-        assert len(widest) <= 100, widest
-        assert "nan" not in text
-        assert "None" not in text
+        options = {"metrics": None, "n_resamples": 40, "size_match": size_match}
+        for clusters in (None, rows["patient"]):
+            text = audit(rows, clusters=clusters, **options).summary()
+            widest = max(text.splitlines(), key=len)
+            assert len(widest) <= 100, widest
+            assert "nan" not in text
+            assert "None" not in text
 
     def test_long_names_are_numbered(self):
         rows = cohort({self.LONG: 300, self.LONG + " 2": 50})

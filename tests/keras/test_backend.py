@@ -44,6 +44,7 @@ print(os.environ.get("KERAS_BACKEND"))
 """
 
 
+@pytest.mark.every_backend
 def test_an_installed_backend_is_found(tmp_path):
     """Also when Keras' own settings, written by the first import, name another."""
     installed = [name for name in BACKENDS if find_spec(name)]
@@ -51,6 +52,8 @@ def test_an_installed_backend_is_found(tmp_path):
     assert run(CODE, tmp_path) == [expected, "None"]
     settings = json.loads((tmp_path / "keras.json").read_text())
     assert settings["backend"] == "tensorflow"
+    chosen = installed[-1]
+    assert run(CODE, tmp_path, KERAS_BACKEND=chosen) == [chosen, chosen]
 
 
 @pytest.fixture
@@ -127,6 +130,7 @@ def test_the_missing_extra_is_named(
 
 def test_the_home_of_keras_is_that_of_keras(monkeypatch):
     monkeypatch.delenv("KERAS_HOME", raising=False)
+    import_keras()  # on its own, Keras might want a backend that is not there
     config = importlib.import_module("keras.src.backend.config")
     if "KERAS_HOME" not in os.environ:
         assert _backend.keras_home() == Path(config.keras_home())
